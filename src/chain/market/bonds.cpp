@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chain/market/shares.h"
+#include "chain/market/watchers.h"
 
 namespace quern::chain::market {
 
@@ -38,8 +39,10 @@ std::optional<Uint256> verifier_bond(const params::MarketParams& market, const U
 }
 
 Uint256 solver_bond(const params::MarketParams& market, const types::Task& task) {
-    return solver_bond(market, price_at_cap(task, task.stretch_work), task.spec.work.verifiers, verifier_fee(task, 0))
-        .value_or(Uint256());
+    const Uint256 reward =
+        std::max(price_at_cap(task, task.stretch_work),
+                 reward_that_covers(market, task.spec.money.tax, task.stretch_work, task.total_work));
+    return solver_bond(market, reward, task.spec.work.verifiers, verifier_fee(task, 0)).value_or(Uint256());
 }
 
 Uint256 seat_bond(const params::MarketParams& market, const types::Task& task) {

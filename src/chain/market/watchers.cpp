@@ -25,6 +25,13 @@ Uint256 tax_due(const Uint256& tax, const Uint256& settled_work, const Uint256& 
     return mul_div(tax, settled_work, total_work).value_or(tax);
 }
 
+Uint256 reward_that_covers(const params::MarketParams& market, const Uint256& tax, const Uint256& largest,
+                           const Uint256& total) {
+    static_assert(params::kSolverRewardMultiple == 2);
+    const Uint256 most = tax_due(tax, largest, total) + Uint256(1);  // what is due of a stretch may be a grain more
+    return most * Uint256(50) / Uint256(market.burn_percent) + Uint256(1);
+}
+
 Uint256 jackpot(const params::MarketParams& market, const Uint256& stretch_tax, std::uint32_t verifiers) {
     return stretch_tax * Uint256(market.forced_error_inverse) / Uint256(std::max<std::uint32_t>(verifiers, 1));
 }

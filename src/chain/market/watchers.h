@@ -21,6 +21,10 @@ namespace quern::chain::market {
 
 // Of the task's tax, what is due once stretches with so much work are settled; all of it with the last one.
 [[nodiscard]] Uint256 tax_due(const Uint256& tax, const Uint256& settled_work, const Uint256& total_work);
+// The reward whose solver's lock, twice that, burns at least the tax of a stretch: who sees that there is no jackpot
+// for it must not save the tax by losing the claim to a friend. `largest` of `total` work is the stretch with the most.
+[[nodiscard]] Uint256 reward_that_covers(const params::MarketParams& market, const Uint256& tax, const Uint256& largest,
+                                         const Uint256& total);
 // What a forced error in one of m reports pays those who found it, all together: so that in the mean over many reports
 // as much is paid as the stretch's tax.
 [[nodiscard]] Uint256 jackpot(const params::MarketParams& market, const Uint256& stretch_tax, std::uint32_t verifiers);

@@ -220,7 +220,8 @@ Expected<OpenedChoice> check_opening(const Address& verifier, const chain::types
     if (sealed_leaf(blind_of(r, 1 - opened), opening.true_root) != report.other_leaf)
         return fail("verify.bad_opening", "not the root in the other leaf");
     const std::uint64_t probes = segments * kProbesPerSegment;
-    const std::uint64_t leaf = 1 + altered_probe(choice_hash(r), probes);
+    choice.probe = altered_probe(choice_hash(r), probes);
+    const std::uint64_t leaf = 1 + choice.probe;
     choice.true_hash = vm::tensor::tile_hash(tile);
     choice.told_hash = altered_hash(tile, opening.element);
     const auto shows = [&](const Hash32& root, const Hash32& hash) {

@@ -119,7 +119,8 @@ struct Ratio {
 struct OpenedChoice {
     bool forced = false;  // had to tell the altered result
     bool right = false;   // told what it had to
-    // Of the altered probe, when that was told as it had to be.
+    // Of the altered probe, when that was told as it had to be: its place among the report's, and its tile's hashes.
+    std::size_t probe = 0;
     Hash32 true_hash;
     Hash32 told_hash;
 };

@@ -283,11 +283,28 @@ private:
                dispute.defender == report.verifier;
     }
 
+    // A game about the probe that is altered in the own report: any other one is defended as it was told.
+    [[nodiscard]] bool is_about_altered(const DisputeView& view, const VerifierReport& report,
+                                        const core::SealedReport& sealed) const {
+        if (view.game == nullptr || view.dispute->closed_at != 0 || !is_about_probe_of(*view.dispute, report))
+            return false;
+        const auto plan = core::TaskPlan::decode(task_.spec.plan);
+        if (!plan) return false;
+        const auto probes = probes_of(view_.live, me_.address, *plan);
+        if (sealed.altered_probe >= probes.size()) return false;
+        const core::Probe& altered = probes[sealed.altered_probe];
+        return view.game->probe_step == altered.step && view.game->probe_node == altered.node &&
+               view.game->probe_tile == view_.report.finding->probes[sealed.altered_probe].tile;
+    }
+
     void open(const VerifierReport& report) {
         const core::SealedReport* sealed = sealed_for(report);
         if (sealed == nullptr) return;
-        // Who told the truth defends it as it is.
-        if (claim_.state != ClaimState::opening && report.opened == sealed->true_index) return;
+        // Who told the truth defends it as it is, and who is accused of something else ends nobody's sealing.
+        const auto asked = [&](const DisputeView& each) { return is_about_altered(each, report, *sealed); };
+        if (claim_.state != ClaimState::opening &&
+            (report.opened == sealed->true_index || std::none_of(view_.disputes.begin(), view_.disputes.end(), asked)))
+            return;
         // Who told what it had not to has nothing to show beside.
         const std::uint8_t shown = me_.fault == Fault::wrong_choice ? sealed->true_index : report.opened;
         send(attempt(draw_purpose("report_open"), NativeKind::report_open,
@@ -296,7 +313,8 @@ private:
 
     // Whether a game about a probe of the own report waits for the opening that puts its claim right: who moves before
     // that stands for the altered tile. As long as what was told is not known here, it may be that one.
-    [[nodiscard]] bool awaits_opening(const Dispute& dispute) {
+    [[nodiscard]] bool awaits_opening(const DisputeView& view) {
+        const Dispute& dispute = *view.dispute;
         const VerifierReport* report = me_.verifier ? own_report() : nullptr;
         if (report == nullptr || !is_about_probe_of(dispute, *report)) return false;
         // The node has told of the opening, and perhaps not of the game after it.
@@ -304,7 +322,7 @@ private:
         if (!is_sealed(*report)) return false;
         if (view_.report.finding == nullptr) return true;
         const core::SealedReport* sealed = sealed_for(*report);
-        return sealed != nullptr && report->opened != sealed->true_index;
+        return sealed != nullptr && report->opened != sealed->true_index && is_about_altered(view, *report, *sealed);
     }
 
     // --- Whistleblower
@@ -463,10 +481,9 @@ private:
         send(attempt(report_purpose("watch_commit", report), NativeKind::watch_commit, payload));
     }
 
-    // Whether what this worker may have sealed about the report may still be paid.
-    [[nodiscard]] bool may_pay(const VerifierReport& report) const {
-        return stands_for(report) && report.choice != ReportChoice::truth && report.seals > report.found &&
-               view_.tickets.contains(report.place);
+    // Whether what this worker may have sealed about the report may still be paid, whatever its bond is now.
+    [[nodiscard]] static bool may_pay(const VerifierReport& report) {
+        return stands_for(report) && report.choice != ReportChoice::truth && report.seals > report.found;
     }
     [[nodiscard]] bool awaits_jackpots() const {
         return (claim_.state == ClaimState::opening || claim_.state == ClaimState::jackpots) &&
@@ -474,7 +491,7 @@ private:
                            [&](const VerifierReport& report) { return may_pay(report); });
     }
 
-    // Tried of every forced error that it watches: the chain knows what it has sealed.
+    // Tried of every forced error: the chain knows what this worker has sealed.
     void collect_jackpots(const Finding& finding) {
         if (!in_time()) return;
         for (const Watched& each : watched_reports(finding)) {
@@ -549,7 +566,7 @@ private:
             play.claim = claim(dispute, defends);
             if (play.claim == nullptr) return;
         }
-        play.due = core::may_move(game, play.side) && next_ms_ < play.deadline && !awaits_opening(dispute);
+        play.due = core::may_move(game, play.side) && next_ms_ < play.deadline && !awaits_opening(view);
         actions_.push_back(play);
         const std::string position = position_of(game);
         if (play.due && view.planned != nullptr && view.planned->position == position)

@@ -220,8 +220,7 @@ Status Handler<NativeKind::report_open>::apply(Context& context, const Payload& 
         if (choice.forced) claim.awaited = static_cast<std::uint8_t>(claim.awaited + report.seals);
         emit(context, types::KindGroup::verification,
              events::ReportOpened{data.task, context.sender, data.stretch, report.choice, report.true_root});
-        if (choice.forced && claim.open_disputes != 0)
-            QUERN_CHECK(correct_probe_games(context, live, report, choice.told_hash, choice.true_hash));
+        if (choice.forced && claim.open_disputes != 0) QUERN_CHECK(correct_probe_games(context, live, report, choice));
     }
     if (claim.state == ClaimState::opening) QUERN_CHECK(conclude_opening(context, live, false));
     store_live(context.state, live);

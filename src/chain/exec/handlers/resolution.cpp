@@ -189,13 +189,28 @@ Status void_report(Context& context, LoadedClaim& live, const types::Dispute& di
     return {};
 }
 
-// Whether another game has decided what an open one is about.
-Expected<bool> is_moot(const Context& context, const types::Claim& claim, const types::Dispute& dispute) {
-    if (dispute.target == 0) return is_history_lost(claim);
+// Why there is nothing left to be decided in an open one: "moot", another one has decided it; "forced", both sides say
+// the same since the defender has shown what it was forced to tell. Empty: there is.
+Expected<std::string_view> moot_reason(const Context& context, const types::Claim& claim,
+                                       const types::Dispute& dispute) {
+    constexpr std::string_view kNone;
+    if (dispute.target == 0) return is_history_lost(claim) ? "moot" : kNone;
     const std::size_t place = core::target_report(dispute.target);
-    if (place >= claim.drawn) return false;
+    if (place >= claim.drawn) return kNone;
     QUERN_TRY(const auto report, load_report(context.state, claim, place));
-    return report.slashed();
+    if (report.slashed()) return "moot";
+    if (report.choice != types::ReportChoice::forced || !core::is_probe_target(dispute.target)) return kNone;
+    QUERN_TRY(const auto game, types::decode_record<core::Game>(dispute.game));
+    return game.claims.size() == 2 && game.claims[0] == game.claims[1] ? "forced" : kNone;
+}
+
+// Closes an open dispute that nobody loses.
+Status close_without_loser(Context& context, types::Claim& claim, types::Dispute& dispute, std::string_view reason,
+                           bool begun) {
+    QUERN_CHECK(close(context, claim, dispute, DisputeWinner::none, reason, begun));
+    // What nobody is accused of takes nobody's place.
+    if (reason == "forced" && claim.report_rivals != 0) --claim.report_rivals;
+    return release_rival(context, dispute);
 }
 
 // A defender plays one game of a claim at a time, in the order in which they were opened: begins its oldest, unless
@@ -282,10 +297,9 @@ Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dis
     auto& claim = live.claim;
     if (game.verdict == core::Verdict::none) return fail("dispute.not_decided");
     const bool begun = core::has_begun(game);
-    QUERN_TRY(const bool moot, is_moot(context, claim, dispute));
-    if (moot) {
-        QUERN_CHECK(close(context, claim, dispute, DisputeWinner::none, "moot", begun));
-        QUERN_CHECK(release_rival(context, dispute));
+    QUERN_TRY(const auto moot, moot_reason(context, claim, dispute));
+    if (!moot.empty()) {
+        QUERN_CHECK(close_without_loser(context, claim, dispute, moot, begun));
         QUERN_CHECK(begin_next_game(context, live, dispute.defender));
         return continue_disputed(context, live);
     }
@@ -325,28 +339,68 @@ Status conclude_dispute(Context& context, LoadedClaim& live, types::Dispute& dis
 }
 
 Status punish_choice(Context& context, LoadedClaim& live, types::VerifierReport& report) {
-    QUERN_CHECK(slash_report(context, live, report, "wrong_choice"));
+    // Whoever has found it out before the verifier says so has the bounty.
+    SlashShares shares;
+    QUERN_TRY(const auto open, open_disputes(context, live.claim));
+    const auto first = std::find_if(open.begin(), open.end(), [&](const types::Dispute& each) {
+        return each.target != 0 && core::target_report(each.target) == report.place;
+    });
+    if (first != open.end()) shares = shares_of(live, *first, first->rival);
+    QUERN_CHECK(slash_report(context, live, report, "wrong_choice", shares));
     QUERN_CHECK(close_moot(context, live.claim));
+    if (live.claim.state == ClaimState::revealing) return conclude_revealing(context, live, false);
     return continue_disputed(context, live);
 }
 
+namespace {
+
+// Whether a game is about the report's probe at that place, and about none of its others. Two may be of one node in one
+// step; which of them is meant the chain does not know then.
+enum class AboutProbe { no, yes, perhaps };
+Expected<AboutProbe> is_about(const LoadedClaim& live, const types::VerifierReport& report, const core::Game& game,
+                              std::size_t place) {
+    const auto& spec = live.task.spec;
+    const market::Stretch stretch = market::stretch_of(live);
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(spec.plan));
+    const auto segments =
+        core::draw_segments(live.claim.verify_beacon, report.verifier,
+                            market::segment_count(stretch.steps, spec.work.interval), spec.work.samples);
+    const auto probes = core::draw_probes(live.claim.verify_beacon, report.verifier, segments, spec.work.interval, plan,
+                                          stretch.before);
+    const auto fits = [&](const core::Probe& probe) {
+        return probe.step == game.probe_step && probe.node == game.probe_node;
+    };
+    if (place >= probes.size() || !fits(probes[place])) return AboutProbe::no;
+    return std::count_if(probes.begin(), probes.end(), fits) == 1 ? AboutProbe::yes : AboutProbe::perhaps;
+}
+
+}  // namespace
+
 Status correct_probe_games(Context& context, LoadedClaim& live, const types::VerifierReport& report,
-                           const Hash32& told_hash, const Hash32& true_hash) {
+                           const core::OpenedChoice& choice) {
     QUERN_TRY(auto open, open_disputes(context, live.claim));
     for (auto& dispute : open) {
         if (!core::is_probe_target(dispute.target) || core::target_report(dispute.target) != report.place) continue;
+        if (dispute.rounds != 0) continue;  // who has moved stands for what was told
         QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
-        if (!core::correct_probe(game, told_hash, true_hash)) continue;
-        if (game.claims[1] != true_hash) {
-            update_game(dispute, game);
-            store_dispute(context.state, dispute);
-            continue;
-        }
-        QUERN_CHECK(close(context, live.claim, dispute, DisputeWinner::none, "forced", core::has_begun(game)));
-        QUERN_CHECK(release_rival(context, dispute));
-        QUERN_CHECK(begin_next_game(context, live, dispute.defender));
+        QUERN_TRY(const auto about, is_about(live, report, game, choice.probe));
+        if (about == AboutProbe::no) continue;
+        // Which of two it is nobody can tell: nobody shall lose by it.
+        const Hash32 corrected = about == AboutProbe::yes ? choice.true_hash : game.claims.back();
+        if (!core::correct_probe(game, choice.told_hash, corrected)) continue;
+        update_game(dispute, game);
+        store_dispute(context.state, dispute);
     }
+    QUERN_CHECK(close_moot(context, live.claim));
+    QUERN_CHECK(begin_corrected_games(context, live));
     return continue_disputed(context, live);
+}
+
+Status begin_corrected_games(Context& context, const LoadedClaim& live) {
+    QUERN_TRY(const auto reports, load_reports(context.state, live.claim));
+    for (const auto& report : reports)
+        if (report.choice == types::ReportChoice::forced) QUERN_CHECK(begin_next_game(context, live, report.verifier));
+    return {};
 }
 
 Status continue_disputed(Context& context, LoadedClaim& live) {
@@ -372,10 +426,9 @@ Expected<std::size_t> close_moot(Context& context, types::Claim& claim) {
     std::size_t closed = 0;
     QUERN_TRY(auto open, open_disputes(context, claim));
     for (auto dispute = open.rbegin(); dispute != open.rend() && closed < params::kMaxSwept; ++dispute) {
-        QUERN_TRY(const bool moot, is_moot(context, claim, *dispute));
-        if (!moot) continue;
-        QUERN_CHECK(release_rival(context, *dispute));
-        QUERN_CHECK(close(context, claim, *dispute, DisputeWinner::none, "moot", dispute->deadline != 0));
+        QUERN_TRY(const auto moot, moot_reason(context, claim, *dispute));
+        if (moot.empty()) continue;
+        QUERN_CHECK(close_without_loser(context, claim, *dispute, moot, dispute->deadline != 0));
         ++closed;
     }
     return closed;
@@ -412,8 +465,8 @@ Expected<std::uint64_t> earliest_dispute_deadline(const Context& context, const 
     std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
     QUERN_TRY(const auto open, open_disputes(context, claim));
     for (const auto& dispute : open) {
-        QUERN_TRY(const bool moot, is_moot(context, claim, dispute));
-        if (moot) return context.market_ms + 1;
+        QUERN_TRY(const auto moot, moot_reason(context, claim, dispute));
+        if (!moot.empty()) return context.market_ms + 1;
         if (dispute.deadline != 0) earliest = std::min(earliest, dispute.deadline);
     }
     return earliest;

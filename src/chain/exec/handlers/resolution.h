@@ -4,6 +4,7 @@
 
 #include "chain/exec/handlers/slashing.h"
 #include "compute/core/dispute_game.h"
+#include "compute/core/verification_report.h"
 
 namespace quern::chain::exec::handlers {
 
@@ -48,10 +49,12 @@ void update_game(types::Dispute& dispute, const core::Game& game);
 [[nodiscard]] Expected<std::size_t> close_moot(Context& context, types::Claim& claim);
 // A verifier has broken the rule which of its results it tells: it is slashed, what is open about its report is moot.
 [[nodiscard]] Status punish_choice(Context& context, LoadedClaim& live, types::VerifierReport& report);
-// A verifier has shown that it was forced to tell a false hash of a probe's tile, and the true one: who has disputed it
-// with that was right and so was the verifier, so that nobody loses; with another one it goes on about the true one.
+// A verifier has shown which probe's hash it was forced to tell wrong. Games about that in which nobody has moved go on
+// about the true hash; who has disputed the told one with that was right, and so was the verifier: nobody loses then.
 [[nodiscard]] Status correct_probe_games(Context& context, LoadedClaim& live, const types::VerifierReport& report,
-                                         const Hash32& told_hash, const Hash32& true_hash);
+                                         const core::OpenedChoice& choice);
+// Begins the oldest game of each verifier that plays none: after games that were corrected are closed.
+[[nodiscard]] Status begin_corrected_games(Context& context, const LoadedClaim& live);
 // Nobody stands for the claim's history any more, nor for those of later stretches; the claim goes on as
 // continue_voided says.
 [[nodiscard]] Status begin_void(Context& context, LoadedClaim& live, const std::string& reason);

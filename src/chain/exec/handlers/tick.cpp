@@ -24,7 +24,10 @@ Status tick_disputes(Context& context, LoadedClaim& live) {
     auto& claim = live.claim;
     if (claim.voided && claim.open_disputes == 0) return continue_voided(context, live);
     QUERN_TRY(const std::size_t closed, close_moot(context, claim));
-    if (closed != 0) return continue_disputed(context, live);
+    if (closed != 0) {
+        QUERN_CHECK(begin_corrected_games(context, live));
+        return continue_disputed(context, live);
+    }
     QUERN_TRY(auto open, open_disputes(context, claim));
     for (auto& dispute : open) {
         if (dispute.deadline == 0 || dispute.deadline > context.market_ms) continue;

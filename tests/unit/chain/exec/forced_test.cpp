@@ -1,5 +1,7 @@
 // Forced errors: what verifiers must tell, who may watch for it, and what each is paid or loses.
 #include "chain/exec/handlers/events.h"
+#include "chain/market/bonds.h"
+#include "chain/market/shares.h"
 #include "chain/types/event_reader.h"
 #include "crypto/vrf.h"
 #include "lifecycle_fixture.h"
@@ -9,7 +11,7 @@ namespace {
 
 using types::ReportChoice;
 
-constexpr std::uint64_t kTax = 900'000;
+constexpr std::uint64_t kTax = 9'000;
 
 class ForcedErrors : public Lifecycle {
 protected:
@@ -139,12 +141,12 @@ TEST_F(ForcedErrors, watchers_that_sealed_the_truth_share_what_a_forced_error_pa
     expect_ok(world.one(watchers[1], NativeKind::watch_reveal, found(id, 0, true_root(id, 0))));
     expect_ok(world.one(watchers[1], NativeKind::watch_reveal, found(id, 1, true_root(id, 1))));
     ASSERT_EQ(world.task(id).state, TaskState::settled);
-    // Of a tax of 900,000 over two reports at p_f = 1 each is worth 450,000; two who found one have half of it each.
+    // Of a tax of 9,000 over two reports at p_f = 1 each is worth 4,500; two who found one have half of it each.
     const auto reports = world.reports(id);
-    EXPECT_EQ(reports[0].jackpot, Uint256(225'000));
-    EXPECT_EQ(reports[1].jackpot, Uint256(450'000));
-    EXPECT_EQ(won(watchers[0]), Uint256(225'000));
-    EXPECT_EQ(won(watchers[1]), Uint256(675'000));
+    EXPECT_EQ(reports[0].jackpot, Uint256(2'250));
+    EXPECT_EQ(reports[1].jackpot, Uint256(4'500));
+    EXPECT_EQ(won(watchers[0]), Uint256(2'250));
+    EXPECT_EQ(won(watchers[1]), Uint256(6'750));
     // Nobody is slashed for a forced error, and all verifiers have their fees.
     EXPECT_TRUE(world.task(id).slashes.empty());
 }
@@ -326,6 +328,89 @@ TEST_F(ForcedErrors, to_be_forced_saves_nobody_who_has_not_computed) {
     play_out(dispute, party_of(live, truth, lazy.probes[0].step, lazy.probes[0].node, mask), party_of(live, truth));
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
     EXPECT_TRUE(world.reports(id)[0].slashed());
+}
+
+TEST_F(ForcedErrors, of_many_challenges_of_what_had_to_be_told_each_ends_as_it_should) {
+    const auto id = reveal_all();
+    const auto reports = world.reports(id);
+    const auto mine = report_of(id, reports[0].verifier);
+    const auto probe = altered_probe(mine);
+    const auto& where = mine.probes[mine.sealed.altered_probe];
+    const std::uint32_t mask = 1U << 20;
+    auto tile = mine.sealed.altered_words;
+    tile[0] ^= mask;
+    // The first is right, the second wrong, the third right; the first has begun, the others wait for it.
+    const Bytes opening = core::encode(probe.challenge);
+    const auto first = challenge(id, watchers[0], 1, probe.true_hash, opening);
+    const auto second = challenge(id, watchers[1], 1, tensor::tile_hash(tile), opening);
+    const auto third = challenge(id, kWhistleblower, 1, probe.true_hash, opening);
+    EXPECT_EQ(world.claim(id).report_rivals, 3U);
+    expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0])));
+    EXPECT_EQ(world.dispute(first).reason, "forced");
+    EXPECT_EQ(world.dispute(third).reason, "forced");
+    EXPECT_EQ(world.claim(id).report_rivals, 1U) << "what nobody is accused of takes nobody's place";
+    ASSERT_EQ(world.dispute(second).closed_at, 0U);
+    EXPECT_EQ(world.bond(Role::verifier, reports[0].verifier).games, 1U);
+    const auto live = world.live(id);
+    play_out(second, party_of(live, truth), party_of(live, truth, where.step, where.node, mask));
+    EXPECT_EQ(world.dispute(second).winner, types::DisputeWinner::defender);
+    EXPECT_EQ(world.bond(Role::verifier, reports[0].verifier).games, 0U);
+    EXPECT_FALSE(world.reports(id)[0].slashed());
+}
+
+TEST_F(ForcedErrors, games_about_other_probes_are_not_corrected) {
+    const auto id = reveal_all();
+    const auto reports = world.reports(id);
+    const auto mine = report_of(id, reports[0].verifier);
+    const std::size_t altered = mine.sealed.altered_probe;
+    const auto same = [&](std::size_t i) {
+        return mine.probes[i].step == mine.probes[altered].step && mine.probes[i].node == mine.probes[altered].node;
+    };
+    std::size_t other = 0;
+    while (other < mine.probes.size() && same(other)) ++other;
+    ASSERT_LT(other, mine.probes.size());
+    core::ProbeChallenge about;
+    about.segment = mine.probes[other].segment;
+    about.probe = mine.probes[other].probe;
+    about.tile_hash = mine.sealed.altered_leaves[1 + other];
+    about.path = crypto::merkle_path(mine.sealed.altered_leaves, 1 + other);
+    about.node = tiny().prover->node(mine.probes[other].node);
+    const auto dispute = challenge(id, kWhistleblower, 1, crypto::sha256(as_bytes("junk")), core::encode(about));
+    const Bytes before = world.dispute(dispute).game;
+    expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0])));
+    EXPECT_EQ(world.dispute(dispute).game, before);
+}
+
+TEST_F(ForcedErrors, who_accused_a_wrong_choice_has_the_bounty) {
+    const auto id = reach(ClaimState::revealing, truth);
+    tick_when_due(id);
+    world.params.market.forced_error_inverse = 1;
+    for (const auto& report : world.reports(id)) {
+        const auto mine = report_of(id, report.verifier);
+        // The first tells the altered result and will not have been forced to.
+        expect_ok(world.one(report.verifier, NativeKind::verify_reveal,
+                            core::make_reveal(mine.sealed, id, core::choice_of(mine.sealed, true))));
+    }
+    world.params.market.forced_error_inverse = std::uint64_t{1} << 32;
+    const auto reports = world.reports(id);
+    const auto probe = altered_probe(report_of(id, reports[0].verifier));
+    challenge(id, kWhistleblower, 1, probe.true_hash, core::encode(probe.challenge));
+    types::ReportOpenPayload opening;
+    opening.task = id;
+    opening.randomness = report_of(id, reports[0].verifier).sealed.randomness;
+    expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening));
+    EXPECT_EQ(world.task(id).slashes.back().reason, "wrong_choice");
+    Uint256 bounty;
+    for (const auto& payment : world.task(id).payments)
+        if (payment.to == kWhistleblower && payment.reason == "bounty") bounty += payment.amount;
+    EXPECT_GT(bounty, Uint256());
+}
+
+TEST_F(ForcedErrors, losing_a_claim_costs_more_than_its_tax) {
+    spec.money.tax = 50'000;
+    const auto id = reach(TaskState::open);
+    const auto lock = market::solver_bond(world.params.market, world.task(id));
+    EXPECT_GT(market::percent_of(lock, world.params.market.burn_percent), Uint256(50'000));
 }
 
 TEST_F(ForcedErrors, a_false_challenge_of_a_forced_report_still_loses) {
