@@ -31,7 +31,7 @@ class Tranches(framework.MarketTest):
             self.assertEqual((claim["stateName"], claim["reason"], len(claim["reports"])), ("settled", "unchallenged", 3))
         changes = [(event["stretch"], event["to"]) for event in
                    events.find(self.net.node, "ClaimStateChanged", task=task["id"])]
-        working, settled = 1, 8
+        working, settled = 1, 10
         self.assertLess(changes.index((SECOND, working)), changes.index((FIRST, settled)))
         self.assertLess(changes.index((FIRST, settled)), changes.index((SECOND, settled)))
         proof = self.net.node.proof_get(task["id"])
