@@ -240,12 +240,15 @@ class Demo:
 
     def show_watching(self, task):
         """Who had to tell what, and who saw it; whether a jackpot was paid."""
-        find = lambda name: events.find(self.net.node, name, task=task["id"])  # noqa: E731
+        def find(name):
+            return events.find(self.net.node, name, task=task["id"])
+
         for sealed in find("WatchSealed"):
             self.say(f"  block {sealed['block']:4d}  {self.net.name_of(sealed['watcher'])} sealed what it found in report "
                      f"{sealed['report']}")
         for opened in find("ReportOpened"):
-            what = {1: "had told the truth, as it had to", 2: "was forced to tell an altered result"}[opened["choice"]]
+            forced = events.CHOICES[opened["choice"]] == "forced"
+            what = "was forced to tell an altered result" if forced else "had told the truth, as it had to"
             self.say(f"  block {opened['block']:4d}  {self.net.name_of(opened['verifier'])} {what}")
         for found in find("ErrorFound"):
             self.say(f"  block {found['block']:4d}  {self.net.name_of(found['watcher'])} had sealed the true result")

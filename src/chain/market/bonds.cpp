@@ -39,9 +39,8 @@ std::optional<Uint256> verifier_bond(const params::MarketParams& market, const U
 }
 
 Uint256 solver_bond(const params::MarketParams& market, const types::Task& task) {
-    const Uint256 reward =
-        std::max(price_at_cap(task, task.stretch_work),
-                 reward_that_covers(market, task.spec.money.tax, task.stretch_work, task.total_work));
+    const Uint256 reward = locked_reward(market, price_at_cap(task, task.stretch_work), task.spec.money.tax,
+                                         task.stretch_work, task.total_work);
     return solver_bond(market, reward, task.spec.work.verifiers, verifier_fee(task, 0)).value_or(Uint256());
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "chain/market/work.h"
 #include "chain/params/params.h"
@@ -41,6 +42,18 @@ namespace quern::chain::market {
 }
 [[nodiscard]] inline bool awaits_draw(const types::Claim& claim) {
     return claim.state == types::ClaimState::proved && claim.draw_at != 0;
+}
+// Whether reports wait for the beacon that forces errors in them ("Forced errors"), anchored at reveal_at.
+[[nodiscard]] inline bool awaits_forced_beacon(const types::Claim& claim) {
+    return claim.state == types::ClaimState::revealing && claim.reveal_at != 0 && claim.forced_beacon.is_zero();
+}
+// The anchor of what the next tick draws; nullopt: it draws nothing.
+[[nodiscard]] inline std::optional<std::uint64_t> draw_anchor(const types::Task& task) {
+    return awaits_draw(task) ? std::optional(task.draw_at) : std::nullopt;
+}
+[[nodiscard]] inline std::optional<std::uint64_t> draw_anchor(const types::Claim& claim) {
+    if (awaits_forced_beacon(claim)) return claim.reveal_at;
+    return awaits_draw(claim) ? std::optional(claim.draw_at) : std::nullopt;
 }
 
 // When bidding ends: bids are taken before that.

@@ -25,11 +25,12 @@ Uint256 tax_due(const Uint256& tax, const Uint256& settled_work, const Uint256& 
     return mul_div(tax, settled_work, total_work).value_or(tax);
 }
 
-Uint256 reward_that_covers(const params::MarketParams& market, const Uint256& tax, const Uint256& largest,
-                           const Uint256& total) {
-    static_assert(params::kSolverRewardMultiple == 2);
+Uint256 locked_reward(const params::MarketParams& market, const Uint256& reward, const Uint256& tax,
+                      const Uint256& largest, const Uint256& total) {
+    static_assert(100 % params::kSolverRewardMultiple == 0);
     const Uint256 most = tax_due(tax, largest, total) + Uint256(1);  // what is due of a stretch may be a grain more
-    return most * Uint256(50) / Uint256(market.burn_percent) + Uint256(1);
+    const Uint256 burned = most * Uint256(100 / params::kSolverRewardMultiple) / Uint256(market.burn_percent);
+    return std::max(reward, burned + Uint256(1));
 }
 
 Uint256 jackpot(const params::MarketParams& market, const Uint256& stretch_tax, std::uint32_t verifiers) {

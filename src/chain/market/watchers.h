@@ -10,10 +10,6 @@ namespace quern::chain::market {
 
 // Whether reports are forced to tell altered results at all.
 [[nodiscard]] inline bool forces_errors(const params::MarketParams& market) { return market.forced_error_inverse != 0; }
-// Whether reports wait for the beacon that forces errors in them: a tick draws it (draw_height of reveal_at).
-[[nodiscard]] inline bool awaits_forced_beacon(const types::Claim& claim) {
-    return claim.state == types::ClaimState::revealing && claim.reveal_at != 0 && claim.forced_beacon.is_zero();
-}
 
 // The part of `total` that is bonded by the watcher, times kWatchersPerReport, is the chance that `output`, of its VRF,
 // makes it one. `weight` is at most `total`.
@@ -21,10 +17,11 @@ namespace quern::chain::market {
 
 // Of the task's tax, what is due once stretches with so much work are settled; all of it with the last one.
 [[nodiscard]] Uint256 tax_due(const Uint256& tax, const Uint256& settled_work, const Uint256& total_work);
-// The reward whose solver's lock, twice that, burns at least the tax of a stretch: who sees that there is no jackpot
-// for it must not save the tax by losing the claim to a friend. `largest` of `total` work is the stretch with the most.
-[[nodiscard]] Uint256 reward_that_covers(const params::MarketParams& market, const Uint256& tax, const Uint256& largest,
-                                         const Uint256& total);
+// What a solver's lock is for (market::solver_bond): the reward of the largest stretch, `largest` of `total` work, or
+// more, so that the lock burns more than the stretch's tax. Who sees that there is no jackpot for it must not save the
+// tax by losing the claim to a friend.
+[[nodiscard]] Uint256 locked_reward(const params::MarketParams& market, const Uint256& reward, const Uint256& tax,
+                                    const Uint256& largest, const Uint256& total);
 // What a forced error in one of m reports pays those who found it, all together: so that in the mean over many reports
 // as much is paid as the stretch's tax.
 [[nodiscard]] Uint256 jackpot(const params::MarketParams& market, const Uint256& stretch_tax, std::uint32_t verifiers);

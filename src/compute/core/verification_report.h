@@ -131,6 +131,12 @@ struct OpenedChoice {
                                                    std::uint64_t segments, const Hash32& beacon,
                                                    const Ratio& probability);
 
+// Of the result that a report answers for: the one it told or, once it has shown that it had to alter that, the true
+// one.
+[[nodiscard]] inline const Hash32& answered_root(const chain::types::VerifierReport& report) {
+    return report.choice == chain::types::ReportChoice::forced ? report.true_root : report.result_root;
+}
+
 // Whether the report must open the altered root: H(r || beacon) as a number below the share `probability`. The beacon
 // is one drawn after the commitment. Probability 0 never forces.
 [[nodiscard]] bool forced(const Hash32& randomness, const Hash32& beacon, const Ratio& probability);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "chain/market/delays.h"
-#include "chain/market/watchers.h"
 #include "chain/market/windows.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
@@ -34,20 +33,6 @@ std::uint64_t due_at(const Task& task, const Claim& claim) { return has_claim(cl
 constexpr std::uint32_t kSealSalts = 0x10000;
 // Places at which an opened report is compared with what was computed here: a liar's may differ in all.
 constexpr std::size_t kMostRebuilt = 64;
-
-// The height that anchors the beacon with which the tick draws that is due next; nullopt: it draws nothing.
-std::optional<std::uint64_t> draw_anchor(const Task& task) {
-    return chain::market::awaits_draw(task) ? std::optional(task.draw_at) : std::nullopt;
-}
-std::optional<std::uint64_t> draw_anchor(const Claim& claim) {
-    if (chain::market::awaits_forced_beacon(claim)) return claim.reveal_at;
-    return chain::market::awaits_draw(claim) ? std::optional(claim.draw_at) : std::nullopt;
-}
-
-// The result that a report answers for: the one it told, or once it has shown that it had to alter that, the true one.
-const Hash32& answered_root(const VerifierReport& report) {
-    return report.choice == ReportChoice::forced ? report.true_root : report.result_root;
-}
 
 bool is_open(const DisputeView& view) { return view.dispute->closed_at == 0 && view.game != nullptr; }
 
@@ -394,7 +379,7 @@ private:
     // opening, which decides that, and sealed by who is its watcher.
     void judge(const Watched& watched) {
         const VerifierReport& report = *watched.report;
-        if (watched.root == answered_root(report)) return;
+        if (watched.root == core::answered_root(report)) return;
         const auto told = view_.probes.find(report.result_root);
         if (told == view_.probes.end()) {
             actions_.push_back(ReadProbes{report});
@@ -605,7 +590,7 @@ private:
     // When a tick moves the task or its claim on; also the height, where the state waits for a beacon.
     template <class Object>
     [[nodiscard]] bool is_due(const Object& object) const {
-        const auto anchor = draw_anchor(object);
+        const auto anchor = chain::market::draw_anchor(object);
         return object.deadline != 0 && next_ms_ >= object.deadline + patience(task_.id, object.since) &&
                (!anchor || next_ >= chain::market::draw_height(*anchor));
     }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "chain/market/delays.h"
-#include "chain/market/watchers.h"
 #include "compute/core/history.h"
 
 namespace quern::compute::worker {

@@ -40,10 +40,10 @@ Me me_of(const WorkerOptions& options, const Address& address) {
             options.fault.fault};
 }
 
-// Reports of which watchers are drawn, or are being paid.
+// Whether watchers may seal what they find in its reports.
 bool has_watchers(const Claim& claim) {
-    return !claim.forced_beacon.is_zero() && claim.state >= chain::types::ClaimState::revealing &&
-           claim.state <= chain::types::ClaimState::jackpots;
+    return !claim.forced_beacon.is_zero() && !claim.voided && claim.state >= chain::types::ClaimState::revealing &&
+           claim.state <= chain::types::ClaimState::disputed;
 }
 
 }  // namespace
@@ -353,10 +353,11 @@ void Shell::look_at_forced_errors() {
 // A proof takes a while: one for each report, and none for those whose watchers nobody pays any more.
 void Shell::draw_tickets(const TaskClaim& live) {
     const auto& [task, claim, reports] = live;
-    if (!watch_bond_ || claim.voided) return;
-    // Who has sealed is paid whatever has become of the bond: only those who would seal need one that is old enough.
-    const bool seals = claim.state < chain::types::ClaimState::opening;
-    if (seals && watch_bond_->raised_at >= claim.reveal_at) return;
+    if (!watch_bond_) return;
+    if (watch_bond_->raised_at >= claim.reveal_at) {
+        lots_.erase({claim.id.task, claim.id.stretch});
+        return;
+    }
     Lots& own = lots_[{claim.id.task, claim.id.stretch}];
     if (own.beacon != claim.forced_beacon) own = {claim.forced_beacon, {}};
     for (const auto& report : reports) {
@@ -366,8 +367,7 @@ void Shell::draw_tickets(const TaskClaim& live) {
         if (is_new)
             lot.drawn =
                 parts_.sender.prove(core::watch_message(claim.forced_beacon, claim.id, claim.draws, report.place));
-        lot.watches =
-            lot.watches || chain::market::is_watcher(lot.drawn.output, watch_bond_->bonded, claim.watch_bonds);
+        lot.watches = chain::market::is_watcher(lot.drawn.output, watch_bond_->bonded, claim.watch_bonds);
     }
 }
 

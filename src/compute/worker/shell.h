@@ -53,7 +53,7 @@ private:
     // What the own key draws for the reports of a claim, by their places.
     struct Lot {
         crypto::VrfResult drawn;
-        bool watches = false;  // once it did, it may have sealed, whatever becomes of the bond
+        bool watches = false;  // with the bond as it is
     };
     struct Lots {
         Hash32 beacon;  // each draw of verifiers has another

@@ -80,8 +80,8 @@ Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::t
     estimate.escrow = escrow.total;
     estimate.stretches = market::stretch_count(work.plan.steps, work.plan.tranche);
     QUERN_TRY(const Uint256 largest, market::work_price(spec.money.price_cap, work.plan.stretch));
-    const Uint256 taxed = market::reward_that_covers(params_, spec.money.tax, work.plan.stretch, work.plan.total);
-    const auto claim = market::solver_bond(params_, std::max(largest, taxed), work.verifiers, escrow.verifier_fee);
+    const Uint256 reward = market::locked_reward(params_, largest, spec.money.tax, work.plan.stretch, work.plan.total);
+    const auto claim = market::solver_bond(params_, reward, work.verifiers, escrow.verifier_fee);
     const auto solver = claim ? checked_mul(*claim, Uint256(market::claims_at_once(estimate.stretches))) : std::nullopt;
     const auto verifier = market::verifier_bond(params_, escrow.verifier_fee);
     if (!solver || !verifier) return fail("task.price_overflow");

@@ -349,9 +349,8 @@ void World::skip_until(std::uint64_t market_time) {
 void World::skip_until_due(std::uint64_t id) {
     const auto waiting = live(id);
     skip_until(deadline(id));
-    if (market::awaits_draw(waiting.task)) skip_to(market::draw_height(waiting.task.draw_at));
-    if (market::awaits_draw(waiting.claim)) skip_to(market::draw_height(waiting.claim.draw_at));
-    if (market::awaits_forced_beacon(waiting.claim)) skip_to(market::draw_height(waiting.claim.reveal_at));
+    for (const auto& anchor : {market::draw_anchor(waiting.task), market::draw_anchor(waiting.claim)})
+        if (anchor) skip_to(market::draw_height(*anchor));
 }
 
 Result World::tick(std::uint64_t task) {

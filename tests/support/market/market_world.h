@@ -4,7 +4,6 @@
 #pragma once
 
 #include "chain/market/delays.h"
-#include "chain/market/watchers.h"
 #include "compute/core/claims.h"
 #include "compute/core/dispute_strategy.h"
 #include "compute/core/history.h"

@@ -92,7 +92,7 @@ Expected<core::ProbeTarget> probe_in(const LoadedClaim& live, const types::Verif
 // Whether what is challenged is what the report was forced to tell, as it has shown since: nobody is wrong then.
 bool is_corrected(const LoadedClaim& live, const types::VerifierReport& report,
                   const types::ChallengeRevealPayload& data) {
-    return report.choice == types::ReportChoice::forced && !probe_in(live, report, report.true_root, data) &&
+    return report.choice == types::ReportChoice::forced && !probe_in(live, report, core::answered_root(report), data) &&
            probe_in(live, report, report.result_root, data);
 }
 
@@ -115,8 +115,7 @@ Expected<bool> is_beaten(const Context& context, const LoadedClaim& live, const 
 Status open_probe(const Context& context, const LoadedClaim& live, const types::VerifierReport& report,
                   const types::ChallengeRevealPayload& data, NewDispute& opened) {
     const auto& [task, claim] = live;
-    const bool is_forced = report.choice == types::ReportChoice::forced;
-    QUERN_TRY(const auto probe, probe_in(live, report, is_forced ? report.true_root : report.result_root, data));
+    QUERN_TRY(const auto probe, probe_in(live, report, core::answered_root(report), data));
     QUERN_TRY(opened.game, core::open_probe_game(game_context(live), claim.history_root, probe.step, probe.node,
                                                  probe.tile, probe.defender_hash, data.claim,
                                                  market::dispute_clock(context.market(), task), context.market_ms));

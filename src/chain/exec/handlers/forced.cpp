@@ -37,11 +37,6 @@ Expected<OneReport> load_report_of(const Context& context, std::uint64_t task, s
     return one;
 }
 
-Status check_state_is(const types::Claim& claim, std::initializer_list<ClaimState> states) {
-    if (std::find(states.begin(), states.end(), claim.state) != states.end()) return {};
-    return fail("task.wrong_state", types::to_string(claim.state));
-}
-
 // The states of ends have deadlines of their own; before that a deadline is that of what the claim waits for.
 Status check_in_time(const Context& context, const types::Claim& claim) {
     if (claim.state < ClaimState::opening || context.market_ms < claim.deadline) return {};
@@ -183,11 +178,7 @@ auto Handler<NativeKind::report_open>::check_state(const Context& context, const
     const auto& claim = one.live.claim;
     QUERN_CHECK(check_state_is(claim, {ClaimState::revealing, ClaimState::disputed, ClaimState::opening}));
     QUERN_CHECK(check_in_time(context, claim));
-    QUERN_TRY(auto reports, load_reports(context.state, claim));
-    const auto own = std::find_if(reports.begin(), reports.end(),
-                                  [&](const types::VerifierReport& each) { return each.verifier == context.sender; });
-    if (own == reports.end()) return fail("verify.not_drawn");
-    one.report = std::move(*own);
+    QUERN_TRY(one.report, load_own_report(context, claim));
     QUERN_CHECK(check_sealed(one.report));
     if (claim.forced_beacon.is_zero()) return fail("watch.no_forced_errors");
     if (claim.state != ClaimState::opening) {  // only who is accused of what it was forced to tell need not wait

@@ -282,6 +282,19 @@ Status dismiss_worker(Context& context, LoadedClaim& live, std::string_view reas
     return void_claim(context, live, reason);
 }
 
+Status check_state_is(const Claim& claim, std::initializer_list<ClaimState> states) {
+    if (std::find(states.begin(), states.end(), claim.state) != states.end()) return {};
+    return fail("task.wrong_state", types::to_string(claim.state));
+}
+
+Expected<types::VerifierReport> load_own_report(const Context& context, const Claim& claim) {
+    for (std::size_t place = 0; place < claim.drawn; ++place) {
+        QUERN_TRY(auto report, load_report(context.state, claim, place));
+        if (report.verifier == context.sender) return report;
+    }
+    return fail("verify.not_drawn");
+}
+
 void leave(Claim& claim, const types::VerifierReport& report) {
     --claim.active;
     if (!report.commitment.is_zero()) --claim.committed;
@@ -443,9 +456,16 @@ Status conclude_revealing(Context& context, LoadedClaim& live, bool deadline_pas
     return await_challenges(context, live, "reports_revealed");
 }
 
+namespace {
+
+// Whether verifiers have to show which result they told.
+bool awaits_openings(const Claim& claim) { return !claim.forced_beacon.is_zero() && claim.opened < claim.passes; }
+
+}  // namespace
+
 Status conclude_challenges(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
-    if (claim.forced_beacon.is_zero() || claim.opened == claim.passes) return conclude_opening(context, live, false);
+    if (!awaits_openings(claim)) return conclude_opening(context, live, false);
     enter(context, claim, ClaimState::opening, context.market_ms + market::in_ms(task.spec.windows.challenge_s),
           "windows_over");
     return {};
@@ -453,7 +473,7 @@ Status conclude_challenges(Context& context, LoadedClaim& live) {
 
 Status conclude_opening(Context& context, LoadedClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
-    if (!claim.forced_beacon.is_zero() && claim.opened < claim.passes) {
+    if (awaits_openings(claim)) {
         if (!deadline_passed) return {};
         const auto silent = [](const types::VerifierReport& report) {
             return types::stands_for(report) && report.choice == types::ReportChoice::sealed;

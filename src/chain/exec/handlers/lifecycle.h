@@ -3,6 +3,8 @@
 // stores it. Diagram and rules: doc/market.md. Used by one thread.
 #pragma once
 
+#include <initializer_list>
+
 #include "chain/exec/handlers/slashing.h"
 
 namespace quern::chain::exec::handlers {
@@ -48,6 +50,10 @@ void bar(types::Task& task, const types::Address& solver);
 [[nodiscard]] Status dismiss_worker(Context& context, LoadedClaim& live, std::string_view reason);
 
 // --- Verification ----------------------------------------------------------------------------------------------------
+// Error task.wrong_state.
+[[nodiscard]] Status check_state_is(const types::Claim& claim, std::initializer_list<types::ClaimState> states);
+// The sender's. Error verify.not_drawn.
+[[nodiscard]] Expected<types::VerifierReport> load_own_report(const Context& context, const types::Claim& claim);
 // Before an active report becomes one that is not: the claim counts it no more.
 void leave(types::Claim& claim, const types::VerifierReport& report);
 // Unlocks the bonds that answer for the claim's reports.

@@ -107,6 +107,13 @@ Status release_rival(Context& context, const types::Dispute& dispute) {
     return unlock_bond(context, Role::whistleblower, dispute.rival, dispute.rival_locked);
 }
 
+// Of the claim's history, those that a verifier of its draw replays.
+std::vector<std::uint64_t> drawn_segments(const LoadedClaim& live, const types::Address& verifier) {
+    const auto& work = live.task.spec.work;
+    return core::draw_segments(live.claim.verify_beacon, verifier,
+                               market::segment_count(market::stretch_of(live).steps, work.interval), work.samples);
+}
+
 // Whether a defender that lost answers for it. A PASS claims the segments that its verifier was drawn for, and no
 // others; until the game has come to a stride, losing means that the verifier did not even show whose history it
 // passed.
@@ -114,10 +121,9 @@ bool answers_for(const LoadedClaim& live, const types::Dispute& dispute, const c
     const std::uint64_t step = core::disputed_from(game);
     if (!core::is_pass_target(dispute.target) || step == 0) return true;
     const auto& spec = live.task.spec;
-    const market::Stretch stretch = market::stretch_of(live);
-    const auto drawn = core::draw_segments(live.claim.verify_beacon, dispute.defender,
-                                           market::segment_count(stretch.steps, spec.work.interval), spec.work.samples);
-    return std::binary_search(drawn.begin(), drawn.end(), core::segment_of(step, spec.work.interval, stretch.before));
+    const auto drawn = drawn_segments(live, dispute.defender);
+    return std::binary_search(drawn.begin(), drawn.end(),
+                              core::segment_of(step, spec.work.interval, market::stretch_of(live).before));
 }
 
 // Whether a challenge that was committed before the claim was void can still be revealed: against the history while a
@@ -354,19 +360,10 @@ Status punish_choice(Context& context, LoadedClaim& live, types::VerifierReport&
 
 namespace {
 
-// Whether a game is about the report's probe at that place, and about none of its others. Two may be of one node in one
-// step; which of them is meant the chain does not know then.
+// Whether a game is about the probe at that place of a report, and about none of its others. Two may be of one node in
+// one step; which of them is meant the chain does not know then.
 enum class AboutProbe { no, yes, perhaps };
-Expected<AboutProbe> is_about(const LoadedClaim& live, const types::VerifierReport& report, const core::Game& game,
-                              std::size_t place) {
-    const auto& spec = live.task.spec;
-    const market::Stretch stretch = market::stretch_of(live);
-    QUERN_TRY(const auto plan, core::TaskPlan::decode(spec.plan));
-    const auto segments =
-        core::draw_segments(live.claim.verify_beacon, report.verifier,
-                            market::segment_count(stretch.steps, spec.work.interval), spec.work.samples);
-    const auto probes = core::draw_probes(live.claim.verify_beacon, report.verifier, segments, spec.work.interval, plan,
-                                          stretch.before);
+AboutProbe is_about(const core::Game& game, const std::vector<core::Probe>& probes, std::size_t place) {
     const auto fits = [&](const core::Probe& probe) {
         return probe.step == game.probe_step && probe.node == game.probe_node;
     };
@@ -378,12 +375,16 @@ Expected<AboutProbe> is_about(const LoadedClaim& live, const types::VerifierRepo
 
 Status correct_probe_games(Context& context, LoadedClaim& live, const types::VerifierReport& report,
                            const core::OpenedChoice& choice) {
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(live.task.spec.plan));
+    const auto probes =
+        core::draw_probes(live.claim.verify_beacon, report.verifier, drawn_segments(live, report.verifier),
+                          live.task.spec.work.interval, plan, market::stretch_of(live).before);
     QUERN_TRY(auto open, open_disputes(context, live.claim));
     for (auto& dispute : open) {
         if (!core::is_probe_target(dispute.target) || core::target_report(dispute.target) != report.place) continue;
         if (dispute.rounds != 0) continue;  // who has moved stands for what was told
         QUERN_TRY(auto game, types::decode_record<core::Game>(dispute.game));
-        QUERN_TRY(const auto about, is_about(live, report, game, choice.probe));
+        const AboutProbe about = is_about(game, probes, choice.probe);
         if (about == AboutProbe::no) continue;
         // Which of two it is nobody can tell: nobody shall lose by it.
         const Hash32 corrected = about == AboutProbe::yes ? choice.true_hash : game.claims.back();

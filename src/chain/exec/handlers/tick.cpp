@@ -7,7 +7,6 @@
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/delays.h"
 #include "chain/market/storage.h"
-#include "chain/market/watchers.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -56,15 +55,8 @@ Status delete_task(Context& context, types::Task& task) {
 template <class Object>  // a task or a claim
 Status check_due(const Context& context, const Object& object) {
     if (context.market_ms < object.deadline) return too_early(object.deadline);
-    if (market::awaits_draw(object) && context.height < market::draw_height(object.draw_at))
-        return fail("tick.too_early", "due at height " + std::to_string(market::draw_height(object.draw_at)));
-    return {};
-}
-
-Status check_due(const Context& context, const types::Claim& claim) {
-    QUERN_CHECK(check_due<types::Claim>(context, claim));
-    if (market::awaits_forced_beacon(claim) && context.height < market::draw_height(claim.reveal_at))
-        return fail("tick.too_early", "due at height " + std::to_string(market::draw_height(claim.reveal_at)));
+    if (const auto anchor = market::draw_anchor(object); anchor && context.height < market::draw_height(*anchor))
+        return fail("tick.too_early", "due at height " + std::to_string(market::draw_height(*anchor)));
     return {};
 }
 

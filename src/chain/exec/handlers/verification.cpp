@@ -1,11 +1,9 @@
 // custody_receipt, verify_commit, verify_reveal: what drawn verifiers send, each in its state of the round; that data
 // is missing as long as nothing was committed.
-#include <algorithm>
-
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
-#include "chain/market/watchers.h"
+#include "chain/market/delays.h"
 #include "chain/types/probe_event.h"
 #include "compute/core/history.h"
 #include "compute/core/verification_report.h"
@@ -26,22 +24,16 @@ struct OwnReport {
 
 // The task's claim in one of `states` and the sender's standing report in it.
 template <class Payload>
-Expected<OwnReport> load_own_report(const Context& context, const Payload& data,
-                                    std::initializer_list<ClaimState> states) {
+Expected<OwnReport> load_own(const Context& context, const Payload& data, std::initializer_list<ClaimState> states) {
     OwnReport own;
     QUERN_TRY(own.live, load_live(context.state, data.task, data.stretch));
     const auto& claim = own.live.claim;
-    if (std::find(states.begin(), states.end(), claim.state) == states.end())
-        return fail("task.wrong_state", types::to_string(claim.state));
+    QUERN_CHECK(check_state_is(claim, states));
     if (context.market_ms >= claim.deadline && !market::awaits_forced_beacon(claim))
         return fail("task.deadline_passed", "market time " + std::to_string(claim.deadline));
-    for (std::size_t place = 0; place < claim.drawn; ++place) {
-        QUERN_TRY(own.report, load_report(context.state, claim, place));
-        if (own.report.verifier != context.sender) continue;
-        if (!is_active(own.report)) return fail("verify.not_active");
-        return own;
-    }
-    return fail("verify.not_drawn");
+    QUERN_TRY(own.report, load_own_report(context, claim));
+    if (!is_active(own.report)) return fail("verify.not_active");
+    return own;
 }
 
 }  // namespace
@@ -59,7 +51,7 @@ struct Handler<NativeKind::custody_receipt>::Prepared {
 
 auto Handler<NativeKind::custody_receipt>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data, {ClaimState::custody, ClaimState::committing}));
+    QUERN_TRY(auto own, load_own(context, data, {ClaimState::custody, ClaimState::committing}));
     if (own.live.claim.state == ClaimState::custody) {
         if (own.report.custody != 0) return fail("verify.already_received");
         return Prepared{std::move(own)};
@@ -105,7 +97,7 @@ struct Handler<NativeKind::verify_commit>::Prepared {
 
 auto Handler<NativeKind::verify_commit>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data, {ClaimState::committing}));
+    QUERN_TRY(auto own, load_own(context, data, {ClaimState::committing}));
     if (!own.report.commitment.is_zero()) return fail("verify.already_committed");
     return Prepared{std::move(own)};
 }
@@ -137,7 +129,7 @@ struct Handler<NativeKind::verify_reveal>::Prepared {
 
 auto Handler<NativeKind::verify_reveal>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own_report(context, data, {ClaimState::revealing}));
+    QUERN_TRY(auto own, load_own(context, data, {ClaimState::revealing}));
     const auto& report = own.report;
     if (report.revealed()) return fail("verify.already_revealed");
     if (market::awaits_forced_beacon(own.live.claim))

@@ -261,22 +261,32 @@ TEST_F(ForcedErrors, who_does_not_open_loses_its_fee_and_a_part_of_its_bond) {
     EXPECT_EQ(fees, 1U);
 }
 
-// The probe of report 0 that was told as it had to be altered, as a challenge.
-struct AlteredProbe {
+// A probe as a report has told it, which opened leaf `opened`.
+core::ProbeChallenge challenge_of(const ReportData& data, std::uint8_t opened, std::size_t probe) {
+    const auto& told = core::opened_leaves(data.sealed, opened);
     core::ProbeChallenge challenge;
+    challenge.segment = data.probes[probe].segment;
+    challenge.probe = data.probes[probe].probe;
+    challenge.tile_hash = told[1 + probe];
+    challenge.path = crypto::merkle_path(told, 1 + probe);
+    challenge.node = tiny().prover->node(data.probes[probe].node);
+    return challenge;
+}
+
+// The probe that a report was forced to tell wrong, as a challenge, the hash of its true tile, and that of one which is
+// neither this nor what was told.
+struct AlteredProbe {
+    Bytes challenge;
     Hash32 true_hash;
+    Hash32 false_hash;
 };
+constexpr std::uint32_t kFalseMask = 1U << 20;
 AlteredProbe altered_probe(const ReportData& mine) {
-    AlteredProbe probe;
     const std::size_t at = mine.sealed.altered_probe;
-    const auto& prover = *tiny().prover;
-    probe.challenge.segment = mine.probes[at].segment;
-    probe.challenge.probe = mine.probes[at].probe;
-    probe.challenge.tile_hash = mine.sealed.altered_leaves[1 + at];
-    probe.challenge.path = crypto::merkle_path(mine.sealed.altered_leaves, 1 + at);
-    probe.challenge.node = prover.node(mine.probes[at].node);
-    probe.true_hash = mine.sealed.true_leaves[1 + at];
-    return probe;
+    auto tile = mine.sealed.altered_words;
+    tile[0] ^= kFalseMask;
+    return {core::encode(challenge_of(mine, core::choice_of(mine.sealed, true), at)), mine.sealed.true_leaves[1 + at],
+            tensor::tile_hash(tile)};
 }
 
 TEST_F(ForcedErrors, nobody_loses_by_a_challenge_of_what_had_to_be_told) {
@@ -286,7 +296,7 @@ TEST_F(ForcedErrors, nobody_loses_by_a_challenge_of_what_had_to_be_told) {
     EXPECT_EQ(name(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0]))),
               "task.wrong_state")
         << "nobody asks";
-    const auto dispute = challenge(id, kWhistleblower, 1, probe.true_hash, core::encode(probe.challenge));
+    const auto dispute = challenge(id, kWhistleblower, 1, probe.true_hash, probe.challenge);
     EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
     EXPECT_EQ(name(world.one(reports[1].verifier, NativeKind::report_open, opening_of(id, reports[1]))),
               "verify.too_early");
@@ -298,7 +308,7 @@ TEST_F(ForcedErrors, nobody_loses_by_a_challenge_of_what_had_to_be_told) {
     EXPECT_EQ(name(world.one(watchers[0], NativeKind::watch_commit, seal(id, 0, 0, true_root(id, 0)))),
               "verify.already_opened");
     // Who says the same later is as right, and has its stake back; a second game would be lost by who was forced.
-    challenge(id, kWhistleblower, 1, probe.true_hash, core::encode(probe.challenge));
+    challenge(id, kWhistleblower, 1, probe.true_hash, probe.challenge);
     EXPECT_EQ(world.claim(id).open_disputes, 0U);
     EXPECT_EQ(world.bond(Role::whistleblower, kWhistleblower).locked, Uint256());
     tick_when_due(id);
@@ -314,14 +324,8 @@ TEST_F(ForcedErrors, to_be_forced_saves_nobody_who_has_not_computed) {
     const auto reports = world.reports(id);
     const auto lazy = report_of(id, reports[0].verifier, mask);
     const auto honest = report_of(id, reports[0].verifier);
-    core::ProbeChallenge wrong_tile;
-    wrong_tile.segment = lazy.probes[0].segment;
-    wrong_tile.probe = lazy.probes[0].probe;
-    const auto& told = core::opened_leaves(lazy.sealed, reports[0].opened);
-    wrong_tile.tile_hash = told[1];
-    wrong_tile.path = crypto::merkle_path(told, 1);
-    wrong_tile.node = tiny().prover->node(lazy.probes[0].node);
-    const auto dispute = challenge(id, kWhistleblower, 1, honest.sealed.true_leaves[1], core::encode(wrong_tile));
+    const Bytes wrong_tile = core::encode(challenge_of(lazy, reports[0].opened, 0));
+    const auto dispute = challenge(id, kWhistleblower, 1, honest.sealed.true_leaves[1], wrong_tile);
     expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0], mask)));
     ASSERT_EQ(world.dispute(dispute).closed_at, 0U) << "what it calls the truth is not the challenger's";
     const auto live = world.live(id);
@@ -336,14 +340,10 @@ TEST_F(ForcedErrors, of_many_challenges_of_what_had_to_be_told_each_ends_as_it_s
     const auto mine = report_of(id, reports[0].verifier);
     const auto probe = altered_probe(mine);
     const auto& where = mine.probes[mine.sealed.altered_probe];
-    const std::uint32_t mask = 1U << 20;
-    auto tile = mine.sealed.altered_words;
-    tile[0] ^= mask;
     // The first is right, the second wrong, the third right; the first has begun, the others wait for it.
-    const Bytes opening = core::encode(probe.challenge);
-    const auto first = challenge(id, watchers[0], 1, probe.true_hash, opening);
-    const auto second = challenge(id, watchers[1], 1, tensor::tile_hash(tile), opening);
-    const auto third = challenge(id, kWhistleblower, 1, probe.true_hash, opening);
+    const auto first = challenge(id, watchers[0], 1, probe.true_hash, probe.challenge);
+    const auto second = challenge(id, watchers[1], 1, probe.false_hash, probe.challenge);
+    const auto third = challenge(id, kWhistleblower, 1, probe.true_hash, probe.challenge);
     EXPECT_EQ(world.claim(id).report_rivals, 3U);
     expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0])));
     EXPECT_EQ(world.dispute(first).reason, "forced");
@@ -352,10 +352,45 @@ TEST_F(ForcedErrors, of_many_challenges_of_what_had_to_be_told_each_ends_as_it_s
     ASSERT_EQ(world.dispute(second).closed_at, 0U);
     EXPECT_EQ(world.bond(Role::verifier, reports[0].verifier).games, 1U);
     const auto live = world.live(id);
-    play_out(second, party_of(live, truth), party_of(live, truth, where.step, where.node, mask));
+    play_out(second, party_of(live, truth), party_of(live, truth, where.step, where.node, kFalseMask));
     EXPECT_EQ(world.dispute(second).winner, types::DisputeWinner::defender);
     EXPECT_EQ(world.bond(Role::verifier, reports[0].verifier).games, 0U);
     EXPECT_FALSE(world.reports(id)[0].slashed());
+}
+
+TEST_F(ForcedErrors, who_has_moved_stands_for_what_it_told) {
+    const auto id = reveal_all();
+    const auto reports = world.reports(id);
+    const auto mine = report_of(id, reports[0].verifier);
+    const auto probe = altered_probe(mine);
+    const auto& where = mine.probes[mine.sealed.altered_probe];
+    const auto dispute = challenge(id, kWhistleblower, 1, probe.true_hash, probe.challenge);
+    // The only word of a tile is the one that is altered.
+    core::DisputeStrategy told(party_of(world.live(id), truth, where.step, where.node, 1));
+    const auto game = *types::decode_record<core::Game>(world.dispute(dispute).game);
+    const auto move = told.next_move(game, core::Side::defender, waiting_post(game));
+    ASSERT_TRUE(move) << move.error().to_string();
+    const auto* post = std::get_if<core::SplitMove>(&*move);
+    ASSERT_NE(post, nullptr);
+    expect_ok(world.one(reports[0].verifier, NativeKind::dispute_split,
+                        types::DisputeSplitPayload{dispute, types::encode_record(*post)}));
+    const Bytes before = world.dispute(dispute).game;
+    expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0])));
+    EXPECT_EQ(world.dispute(dispute).closed_at, 0U);
+    EXPECT_EQ(world.dispute(dispute).game, before);
+}
+
+TEST_F(ForcedErrors, nobody_is_challenged_once_choices_are_opened) {
+    const auto id = reveal_all();
+    const auto probe = altered_probe(report_of(id, world.reports(id)[0].verifier));
+    expect_ok(world.one(
+        kWhistleblower, NativeKind::challenge_commit,
+        types::ChallengeCommitPayload{id, 0, core::challenge_commitment(kWhistleblower, probe.true_hash, kSalt)}));
+    tick_when_due(id);
+    ASSERT_EQ(world.claim(id).state, ClaimState::opening);
+    EXPECT_EQ(name(world.one(kWhistleblower, NativeKind::challenge_reveal,
+                             types::ChallengeRevealPayload{id, 0, 1, probe.true_hash, kSalt, probe.challenge})),
+              "challenge.window_closed");
 }
 
 TEST_F(ForcedErrors, games_about_other_probes_are_not_corrected) {
@@ -369,13 +404,8 @@ TEST_F(ForcedErrors, games_about_other_probes_are_not_corrected) {
     std::size_t other = 0;
     while (other < mine.probes.size() && same(other)) ++other;
     ASSERT_LT(other, mine.probes.size());
-    core::ProbeChallenge about;
-    about.segment = mine.probes[other].segment;
-    about.probe = mine.probes[other].probe;
-    about.tile_hash = mine.sealed.altered_leaves[1 + other];
-    about.path = crypto::merkle_path(mine.sealed.altered_leaves, 1 + other);
-    about.node = tiny().prover->node(mine.probes[other].node);
-    const auto dispute = challenge(id, kWhistleblower, 1, crypto::sha256(as_bytes("junk")), core::encode(about));
+    const Bytes about = core::encode(challenge_of(mine, reports[0].opened, other));
+    const auto dispute = challenge(id, kWhistleblower, 1, crypto::sha256(as_bytes("junk")), about);
     const Bytes before = world.dispute(dispute).game;
     expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0])));
     EXPECT_EQ(world.dispute(dispute).game, before);
@@ -394,7 +424,7 @@ TEST_F(ForcedErrors, who_accused_a_wrong_choice_has_the_bounty) {
     world.params.market.forced_error_inverse = std::uint64_t{1} << 32;
     const auto reports = world.reports(id);
     const auto probe = altered_probe(report_of(id, reports[0].verifier));
-    challenge(id, kWhistleblower, 1, probe.true_hash, core::encode(probe.challenge));
+    challenge(id, kWhistleblower, 1, probe.true_hash, probe.challenge);
     types::ReportOpenPayload opening;
     opening.task = id;
     opening.randomness = report_of(id, reports[0].verifier).sealed.randomness;
@@ -419,15 +449,11 @@ TEST_F(ForcedErrors, a_false_challenge_of_a_forced_report_still_loses) {
     const auto mine = report_of(id, reports[0].verifier);
     const auto probe = altered_probe(mine);
     const auto& where = mine.probes[mine.sealed.altered_probe];
-    // Neither what was told nor the truth.
-    const std::uint32_t mask = 1U << 20;
-    auto tile = mine.sealed.altered_words;
-    tile[0] ^= mask;
-    const auto dispute = challenge(id, kWhistleblower, 1, tensor::tile_hash(tile), core::encode(probe.challenge));
+    const auto dispute = challenge(id, kWhistleblower, 1, probe.false_hash, probe.challenge);
     expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0])));
     ASSERT_EQ(world.dispute(dispute).closed_at, 0U);
     const auto live = world.live(id);
-    play_out(dispute, party_of(live, truth), party_of(live, truth, where.step, where.node, mask));
+    play_out(dispute, party_of(live, truth), party_of(live, truth, where.step, where.node, kFalseMask));
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::defender);
     EXPECT_FALSE(world.reports(id)[0].slashed());
 }

@@ -107,6 +107,13 @@ protected:
         if (attempt == nullptr) return std::nullopt;
         return *chain::types::decode_record<Payload>(attempt->payload);
     }
+    // What the opening that the verifier sends now shows of report 0.
+    [[nodiscard]] Expected<core::OpenedChoice> opened() const {
+        const auto opening = payload_of<ReportOpenPayload>(sends(verifier), NativeKind::report_open);
+        if (!opening) return fail("test.no_opening");
+        return core::check_opening(verifier.address, live.reports[0], *opening, core::segment_count(kSteps, kInterval),
+                                   live.claim.forced_beacon, core::forced_probability(kInverse));
+    }
     [[nodiscard]] std::optional<std::uint8_t> revealed() const {
         const auto reveal = payload_of<chain::types::VerifyRevealPayload>(sends(verifier), NativeKind::verify_reveal);
         return reveal ? std::optional(reveal->opened) : std::nullopt;
@@ -208,11 +215,7 @@ TEST_F(ForcedErrors, each_shows_its_choice_at_the_end_and_once) {
         EXPECT_FALSE(wants<Report>(decide(verifier, view()))) << "watchers may still seal";
         live.claim.state = ClaimState::opening;
         EXPECT_TRUE(wants<Report>(decide(verifier, view())));
-        const auto opening = payload_of<ReportOpenPayload>(sends(verifier), NativeKind::report_open);
-        ASSERT_TRUE(opening);
-        const std::uint64_t segments = core::segment_count(kSteps, kInterval);
-        const auto shown = core::check_opening(verifier.address, live.reports[0], *opening, segments,
-                                               live.claim.forced_beacon, core::forced_probability(kInverse));
+        const auto shown = opened();
         ASSERT_TRUE(shown) << shown.error().to_string();
         EXPECT_TRUE(shown->right);
         EXPECT_EQ(shown->forced, forced);
@@ -234,11 +237,7 @@ TEST_F(ForcedErrors, who_chose_wrongly_cannot_show_that_it_was_right) {
         reveal_all(forced);
         tell(0, core::choice_of(sealed(0), !forced));
         live.claim.state = ClaimState::opening;
-        const auto opening = payload_of<ReportOpenPayload>(sends(verifier), NativeKind::report_open);
-        ASSERT_TRUE(opening);
-        const std::uint64_t segments = core::segment_count(kSteps, kInterval);
-        const auto shown = core::check_opening(verifier.address, live.reports[0], *opening, segments,
-                                               live.claim.forced_beacon, core::forced_probability(kInverse));
+        const auto shown = opened();
         ASSERT_TRUE(shown) << shown.error().to_string();
         EXPECT_FALSE(shown->right);
     }
