@@ -219,8 +219,8 @@ void charge_clocks(Game& game, std::uint64_t now);
 // Errors: dispute.decided, dispute.clock_ran_out, dispute.bad_game.
 [[nodiscard]] Status concede(Game& game, Side side, std::uint64_t now);
 
-// In a game about a probe: the defender's claim turns out to be `true_hash`, since what it told it was forced to alter.
-// False when the game is past the point at which its trace was tied to the claim, or has another claim.
+// In a game about a probe in which nobody has moved, so that nothing is tied to the claims: the defender's turns out to
+// be `true_hash`, since what it told it was forced to alter. False: it claims something else.
 [[nodiscard]] bool correct_probe(Game& game, const Hash32& told_hash, const Hash32& true_hash);
 
 // Whether the vectors and numbers of a decoded game hang together; the functions above check it first, so a game from
