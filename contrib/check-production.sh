@@ -26,7 +26,7 @@ check() {
   fi
 }
 declare -A option=([quernd]=--testfault=double_vote [quern-worker]=--test-fault=flip_element)
-declare -A names=([quernd]='testfault|double_vote|second_votes' [quern-worker]='test-fault|parse_fault|flip_element|skip_work|pass_without_work|silent_opening')
+declare -A names=([quernd]='testfault|double_vote|second_votes' [quern-worker]='test-fault|parse_fault|flip_element|skip_work|every_other_step|pass_without_work|silent_opening')
 # Exit status 2 is that of options which are not understood; 1 would be of the option's work.
 refuses_fault() {
   local status=0

@@ -11,6 +11,14 @@ constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
     {"wrong_update", Fault::wrong_update},
     {"flip_element", Fault::flip_element},
     {"wrong_slot", Fault::wrong_slot},
+    {"wrong_init", Fault::wrong_init},
+    {"easy_data", Fault::easy_data},
+    {"data_order", Fault::data_order},
+    {"altered_rate", Fault::altered_rate},
+    {"tiny_updates", Fault::tiny_updates},
+    {"stale_momentum", Fault::stale_momentum},
+    {"every_other_step", Fault::every_other_step},
+    {"interpolated", Fault::interpolated},
     {"pass_without_work", Fault::pass_without_work},
     {"false_accusation", Fault::false_accusation},
     {"wrong_choice", Fault::wrong_choice},
@@ -34,9 +42,9 @@ Expected<FaultPlan> parse_fault(std::string_view text) {
             plan.fault = fault;
             return plan;
         }
-    return fail("fault.unknown", std::string(name) + "; known: skip_work, wrong_update, flip_element, wrong_slot, " +
-                                     "pass_without_work, false_accusation, wrong_choice, silent_opening " +
-                                     "(each with an optional @STEP)");
+    std::string known;
+    for (const auto& [name_of, fault] : kFaultNames) known += (known.empty() ? "" : ", ") + std::string(name_of);
+    return fail("fault.unknown", std::string(name) + "; known: " + known + " (each with an optional @STEP)");
 }
 
 }  // namespace quern::compute::worker

@@ -1,5 +1,6 @@
 #include "compute/worker/faults.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace quern::compute::worker {
@@ -31,21 +32,51 @@ Alteration flip_one_element(const Program& program) {
     };
 }
 
+float as_float(std::uint32_t word) { return std::bit_cast<float>(word); }
+
+// Each update of a parameter becomes what `made` makes of its words before the step and of those that it should have.
+template <typename Made>
+Alteration remake_parameters(const Program& program, const State& before, Made made) {
+    return [&program, &before, made](std::uint32_t node, Tensor& output) {
+        for (std::size_t slot = 0; slot < program.slots.size(); ++slot) {
+            if (program.updates[slot] != node || (program.slots[slot].flags & vm::tensor::kSlotParameter) == 0)
+                continue;
+            for (std::size_t i = 0; i < output.words.size(); ++i)
+                output.words[i] =
+                    std::bit_cast<std::uint32_t>(made(as_float(before[slot].words[i]), as_float(output.words[i])));
+            return;
+        }
+    };
+}
+
+Alteration scale_updates(const Program& program, const State& before, float factor) {
+    return remake_parameters(program, before,
+                             [factor](float old, float updated) { return old + (updated - old) * factor; });
+}
+
 Alteration double_first_update(const Program& program, const State& before) {
     for (std::size_t slot = 0; slot < program.slots.size(); ++slot) {
         if ((program.slots[slot].flags & vm::tensor::kSlotParameter) == 0) continue;
         const std::uint32_t target = program.updates[slot];
-        const Tensor& old = before[slot];
-        return [target, &old](std::uint32_t node, Tensor& output) {
-            if (node != target) return;
-            for (std::size_t i = 0; i < output.words.size(); ++i) {
-                const float updated = std::bit_cast<float>(output.words[i]);
-                output.words[i] =
-                    std::bit_cast<std::uint32_t>(updated + (updated - std::bit_cast<float>(old.words[i])));
-            }
+        return [target, all = scale_updates(program, before, 2)](std::uint32_t node, Tensor& output) {
+            if (node == target) all(node, output);
         };
     }
     return {};
+}
+
+Alteration halve_what_is_read(const Program& program) {
+    return [&program](std::uint32_t at, Tensor& output) {
+        const vm::tensor::Node& node = program.nodes[at];
+        if (node.op != Op::slot || (program.slots[node.attributes[0]].flags & vm::tensor::kSlotParameter) == 0) return;
+        for (std::uint32_t& word : output.words) word = std::bit_cast<std::uint32_t>(as_float(word) * 0.5F);
+    };
+}
+
+Alteration change_windows(const Program& program, void (*change)(std::span<std::uint32_t>)) {
+    return [&program, change](std::uint32_t node, Tensor& output) {
+        if (program.nodes[node].op == Op::window) change(output.words);
+    };
 }
 
 Alteration misread_first_parameter(const Program& program) {
@@ -60,11 +91,12 @@ Alteration misread_first_parameter(const Program& program) {
     return {};
 }
 
-Alteration freeze_tensors(const Program& program, const State& before) {
-    return [&program, &before](std::uint32_t node, Tensor& output) {
+Alteration freeze_tensors(const Program& program, const State& before, bool parameters = true) {
+    return [&program, &before, parameters](std::uint32_t node, Tensor& output) {
         for (std::size_t slot = 0; slot < program.slots.size(); ++slot) {
             const auto& spec = program.slots[slot];
-            if (program.updates[slot] == node && spec.dtype == DType::f32 && spec.shape.elements() > 1)
+            const bool is_frozen = parameters || (spec.flags & vm::tensor::kSlotParameter) == 0;
+            if (program.updates[slot] == node && spec.dtype == DType::f32 && spec.shape.elements() > 1 && is_frozen)
                 output.words = before[slot].words;
         }
     };
@@ -85,10 +117,28 @@ Alteration alteration(const FaultPlan& plan, const Program& program, const State
             return step == chosen ? flip_one_element(program) : Alteration{};
         case Fault::wrong_slot:
             return step == chosen ? misread_first_parameter(program) : Alteration{};
-        case Fault::none:
-        case Fault::pass_without_work:
-        case Fault::wrong_choice:
-        case Fault::silent_opening:
+        case Fault::wrong_init:
+            return step == 1 ? halve_what_is_read(program) : Alteration{};
+        default:
+            break;
+    }
+    if (step < plan.step) return {};
+    switch (plan.fault) {
+        case Fault::easy_data:
+            return change_windows(program, [](std::span<std::uint32_t> words) { std::ranges::fill(words, words[0]); });
+        case Fault::data_order:
+            return change_windows(program, [](std::span<std::uint32_t> words) { std::ranges::reverse(words); });
+        case Fault::altered_rate:
+            return scale_updates(program, before, 0.5F);
+        case Fault::tiny_updates:
+            return scale_updates(program, before, 0x1p-10F);
+        case Fault::stale_momentum:
+            return freeze_tensors(program, before, false);
+        case Fault::every_other_step:
+            return step % 2 == 0 ? freeze_tensors(program, before) : Alteration{};
+        case Fault::interpolated:
+            return remake_parameters(program, before, [](float old, float) { return old * (1 - 0x1p-10F); });
+        default:
             break;
     }
     return {};

@@ -12,10 +12,19 @@ namespace quern::compute::worker {
 
 enum class Fault : std::uint8_t {
     none,
-    skip_work,          // solver: from `step` to the end no parameter or moment moves, only the counters do
-    wrong_update,       // solver: in `step` the first parameter gets twice its update
-    flip_element,       // solver: in `step` one bit of one element of one matmul's output is flipped
-    wrong_slot,         // solver: in `step` it reads a bit of the first parameter otherwise than it is
+    // Solver's other histories, skip_work to interpolated.
+    skip_work,         // solver: from `step` to the end no parameter or moment moves, only the counters do
+    wrong_update,      // solver: in `step` the first parameter gets twice its update
+    flip_element,      // solver: in `step` one bit of one element of one matmul's output is flipped
+    wrong_slot,        // solver: in `step` it reads a bit of the first parameter otherwise than it is
+    wrong_init,        // solver: in step 1 it reads parameters half as large as those that the task begins with
+    easy_data,         // solver: from `step` on it trains on one token, again and again
+    data_order,        // solver: from `step` on it takes what the step's windows hold in the reverse order
+    altered_rate,      // solver: from `step` on parameters get half of their update
+    tiny_updates,      // solver: from `step` on they get 2^-10 of it
+    stale_momentum,    // solver: from `step` on the optimizer's moments stay what they are
+    every_other_step,  // solver: from `step` on only each second step moves anything but the counters
+    interpolated,  // solver: from `step` on parameters shrink by one part in 2^10 each, as on a line to a made-up end
     pass_without_work,  // verifier: reports PASS and invented probes without replaying
     false_accusation,   // verifier or whistleblower: accuses correct work with a history altered at `step`
     wrong_choice,       // verifier: opens the other one of its two sealed results than it has to
@@ -26,10 +35,8 @@ struct FaultPlan {
     Fault fault = Fault::none;
     std::uint64_t step = 0;  // 1..N; 0: the middle of the training
 
-    [[nodiscard]] bool solver_cheats() const {
-        return fault == Fault::skip_work || fault == Fault::wrong_update || fault == Fault::flip_element ||
-               fault == Fault::wrong_slot;
-    }
+    // Of these the solver computes another history than the task's.
+    [[nodiscard]] bool solver_cheats() const { return fault >= Fault::skip_work && fault <= Fault::interpolated; }
 };
 
 // "skip_work", "wrong_update@7", ... Errors: fault.unknown, fault.bad_step.

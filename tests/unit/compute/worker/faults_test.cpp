@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <set>
+
 #include "compute/program/arch_json.h"
 #include "compute/program/initial_state.h"
 #include "compute/worker/step_runner.h"
@@ -70,7 +74,9 @@ TEST_F(FaultsTest, reads_names_and_steps) {
     EXPECT_EQ(parse_fault("wrong_slot@1")->fault, Fault::wrong_slot);
     EXPECT_EQ(parse_fault("wrong_choice")->fault, Fault::wrong_choice);
     EXPECT_EQ(parse_fault("silent_opening")->fault, Fault::silent_opening);
+    EXPECT_EQ(parse_fault("every_other_step@2")->fault, Fault::every_other_step);
     EXPECT_EQ(parse_fault("steal").error().name, "fault.unknown");
+    EXPECT_NE(parse_fault("steal").error().detail.find(", interpolated, pass_without_work, "), std::string::npos);
     EXPECT_EQ(parse_fault("skip_work@0").error().name, "fault.bad_step");
     EXPECT_EQ(parse_fault("skip_work@x").error().name, "fault.bad_step");
     EXPECT_EQ(parse_fault("").error().name, "fault.unknown");
@@ -83,6 +89,42 @@ TEST_F(FaultsTest, each_solver_fault_changes_the_history_from_its_step_on) {
         EXPECT_EQ(first_difference(honest, altered), 3U) << static_cast<int>(fault);
         EXPECT_NE(honest.back(), altered.back());
     }
+}
+
+TEST_F(FaultsTest, each_solver_fault_that_lasts_changes_every_step_from_its_own_on) {
+    const auto honest = history({});
+    std::set<Hash32> ends{honest.back()};
+    for (const Fault fault : {Fault::easy_data, Fault::data_order, Fault::altered_rate, Fault::tiny_updates,
+                              Fault::stale_momentum, Fault::every_other_step, Fault::interpolated}) {
+        const FaultPlan plan{fault, 4};
+        EXPECT_TRUE(plan.solver_cheats());
+        EXPECT_EQ(first_difference(honest, history(plan)), 4U) << static_cast<int>(fault);
+        ends.insert(history({fault, 0}).back());
+    }
+    EXPECT_EQ(ends.size(), 8U) << "each is a lie of its own";
+}
+
+TEST_F(FaultsTest, another_initialisation_shows_in_the_first_step_alone) {
+    EXPECT_EQ(first_difference(history({}), history({Fault::wrong_init, 0})), 1U);
+    EXPECT_EQ(first_difference(history({}), history({Fault::wrong_init, 5})), 1U);
+}
+
+TEST_F(FaultsTest, tiny_updates_leave_the_parameters_near_where_they_were) {
+    State honest;
+    State tiny;
+    (void)history({}, &honest);
+    (void)history({Fault::tiny_updates, 0}, &tiny);
+    const auto distance = [&](const State& from) {
+        double sum = 0;
+        for (std::size_t slot = 0; slot < program_.slots.size(); ++slot)
+            for (std::size_t i = 0; i < initial_[slot].words.size(); ++i)
+                if ((program_.slots[slot].flags & vm::tensor::kSlotParameter) != 0)
+                    sum += std::abs(std::bit_cast<float>(from[slot].words[i]) -
+                                    std::bit_cast<float>(initial_[slot].words[i]));
+        return sum;
+    };
+    EXPECT_GT(distance(tiny), 0);
+    EXPECT_LT(distance(tiny), distance(honest) / 100);
 }
 
 TEST_F(FaultsTest, a_fault_without_step_starts_after_the_middle) {
@@ -107,7 +149,8 @@ TEST_F(FaultsTest, skipped_work_leaves_parameters_as_they_were) {
 }
 
 TEST_F(FaultsTest, taps_of_an_altered_step_see_what_leads_to_its_claimed_state) {
-    for (const Fault fault : {Fault::none, Fault::flip_element, Fault::wrong_update, Fault::skip_work}) {
+    for (const Fault fault : {Fault::none, Fault::flip_element, Fault::wrong_update, Fault::skip_work,
+                              Fault::wrong_init, Fault::easy_data, Fault::altered_rate, Fault::stale_momentum}) {
         StepRunner runner(*programs_, data_, seed_, {fault, 1}, arith::Backend::scalar, nullptr, nullptr);
         State state = initial_;
         EXPECT_TRUE(runner.run(state, 1));
