@@ -3,7 +3,8 @@
 Four validators; two solvers, three verifiers and a whistleblower spread over them. First an honest training of a
 character-level transformer on the system's licence texts; then a second one whose first solver cheats, is taken to the
 chain's judge and slashed, and whose second solver finishes. Between them short tasks, until a verifier had to tell an
-altered result and the whistleblower that saw it is paid the jackpot. Processes that are killed meanwhile are started again.
+altered result and the whistleblower that saw it is paid the jackpot. At last two attacks of the corpus, on networks of their
+own. Processes that are killed meanwhile are started again.
 """
 import argparse
 import glob
@@ -21,15 +22,16 @@ import textwrap
 import time
 
 from . import events
-from .devnet import QRN, Devnet, program, run
+from .devnet import QRN, ROOT, Devnet, program, run
 from .market import (FINAL_STATES, Job, all_tasks, disputes_of, licence_texts, price, reason_of, spec_options, state_of,
                      submit, supply_difference, transfer, wait_for_task)
-from .processes import Ended, end_on_signals, hang_up
+from .processes import Ended, end_on_signals, hang_up, popen
 from .rpc import RpcError
 
 STEPS, INTERVAL = 600, 30
 CHEAT_STEPS, CHEAT_INTERVAL = 200, 25
 CHEAT = "flip_element"
+ATTACKS = ("lazy-pass", "self-challenge")
 FORCED_STEPS, FORCED_INTERVAL, FORCED_TRIES = 40, 10, 12
 TASK_TIMEOUT_S = 900
 ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "verifier1": 20, "verifier2": 20,
@@ -238,6 +240,22 @@ class Demo:
                 return
         raise RuntimeError(f"no forced error was found in {FORCED_TRIES} tasks")
 
+    def attacks(self):
+        """Two of tests/attacks, each on a network of its own: what they brought whoever tried, and what caught them."""
+        self.phase("two attacks")
+        self.say("of those that were thought of, two; all of them in a table: contrib/attacks.sh, doc/attacks.md")
+        runner = popen([sys.executable, os.path.join(ROOT, "tests", "attacks", "run.py"), *ATTACKS], text=True,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": self.options.directory})
+        try:
+            for line in runner.stdout:
+                self.say("  " + line.rstrip())
+            if runner.wait() != 0:
+                raise RuntimeError("an attack was not caught, or paid")
+        finally:
+            if runner.poll() is None:
+                runner.terminate()
+                runner.wait()
+
     def show_watching(self, task):
         """Who had to tell what, and who saw it; whether a jackpot was paid."""
         def find(name):
@@ -412,6 +430,7 @@ class Demo:
         self.honest_task()
         self.forced_error()
         self.disputed_task()
+        self.attacks()
         self.phase("summary")
         report = self.report()
         self.phase(None)
