@@ -49,12 +49,12 @@ def temporary_directory(prefix):
 class MarketTest(unittest.TestCase):
     """One network for the class; each test submits tasks of its own and (re)starts the workers it needs."""
 
-    validators, followers, namespaces, bonds, block, market = 1, 0, False, BONDS, BLOCK, MARKET
+    validators, followers, namespaces, accounts, bonds, block, market = 1, 0, False, ACCOUNTS, BONDS, BLOCK, MARKET
 
     @classmethod
     def setUpClass(cls):
         cls.directory = temporary_directory("quern-test-")
-        cls.net = Devnet(cls.directory, ACCOUNTS, cls.bonds, market=cls.market, block=cls.block, validators=cls.validators,
+        cls.net = Devnet(cls.directory, cls.accounts, cls.bonds, market=cls.market, block=cls.block, validators=cls.validators,
                          followers=cls.followers, namespaces=cls.namespaces)
         cls.addClassCleanup(cls._tear_down)
         cls.net.start()

@@ -186,7 +186,12 @@ def transfer(net, sender, recipient, amount, kind=2):
 
 
 def all_tasks(node):
-    return node.task_list(state="all", start=1, limit=100)["tasks"]
+    tasks, start = [], 1
+    while start is not None:
+        page = node.task_list(state="all", start=start, limit=100)
+        tasks += page["tasks"]
+        start = page["next"]
+    return tasks
 
 
 def supply_difference(net):

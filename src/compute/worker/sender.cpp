@@ -15,7 +15,7 @@ constexpr std::uint64_t kRaisePercent = 125;   // what a node asks of a replacem
 // Over the estimate: what others send before it may make it dearer.
 constexpr std::uint64_t kGasMarginPercent = 150;
 constexpr std::uint64_t kGasMargin = 200'000;
-constexpr std::uint64_t kWarnBlocks = 100;                    // between two warnings about limits
+constexpr std::uint64_t kWarnBlocks = 100;                    // between two warnings of a kind
 constexpr std::uint64_t kFeeHeadroom = 2;                     // fee cap = this x the node's gas price
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;  // one move is 64 KiB at most
 
@@ -73,6 +73,12 @@ void Sender::warn_of_limit(const Error& error) {
     warned_at_ = std::max<std::uint64_t>(height_, 1);
     log::warning(log::Category::worker, "not paid: {}; see --max-fee-per-gas and --max-fees-per-day",
                  error.to_string());
+}
+
+void Sender::warn_of_refusal(const std::string& purpose, const Error& error) {
+    if (refusal_warned_at_ != 0 && height_ < refusal_warned_at_ + kWarnBlocks) return;
+    refusal_warned_at_ = std::max<std::uint64_t>(height_, 1);
+    log::warning(log::Category::worker, "not sent purpose={} reason={}", purpose, error.to_string());
 }
 
 bool Sender::included(const std::string& purpose, Pending& entry) {
@@ -161,7 +167,10 @@ Sender::Outcome Sender::send(const Attempt& attempt) {
     }
     pending_.erase(attempt.purpose);
     log::debug(log::Category::worker, "not sent purpose={} reason={}", attempt.purpose, sent.error().to_string());
-    if (is_spending_limit(sent.error())) warn_of_limit(sent.error());
+    if (is_spending_limit(sent.error()))
+        warn_of_limit(sent.error());
+    else if (attempt.kind != chain::types::NativeKind::tick && !attempt.each_block && !sent.error().is_busy())
+        warn_of_refusal(attempt.purpose, sent.error());  // others may have ticked; a reveal may be early
     if (!attempt.each_block) pending_[attempt.purpose] = {{}, true, false, false, height_, height_, {}};
     return Outcome::refused;
 }

@@ -84,7 +84,10 @@ private:
     // Sends the same transaction at higher fees, when the node's price has outgrown them: else it would hold up all
     // that this account sends after it, for as long as somebody keeps the price up.
     [[nodiscard]] Status raise_fees(Pending& entry);
+    // A limit of the worker's own; or what it means to do and the node does not take, as with an account that cannot
+    // pay.
     void warn_of_limit(const Error& error);
+    void warn_of_refusal(const std::string& purpose, const Error& error);
 
     NodeView* node_;
     crypto::PrivateKey key_;
@@ -92,7 +95,8 @@ private:
     std::uint64_t chain_id_;
     Spending spending_;
     std::string file_;
-    std::uint64_t warned_at_ = 0;  // height
+    std::uint64_t warned_at_ = 0;          // height
+    std::uint64_t refusal_warned_at_ = 0;  // height
     std::uint64_t height_ = 0;
     std::map<std::string, Pending> pending_;
 };

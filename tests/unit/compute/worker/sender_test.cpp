@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "chain/types/transaction.h"
 
 namespace quern::compute::worker {
@@ -149,6 +150,31 @@ TEST_F(SenderTest, what_the_node_refuses_is_no_longer_on_its_way) {
     sender.refresh(9);
     EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
     EXPECT_EQ(open()->send(tick(2)), Sender::Outcome::sent) << "nothing of the refused one was kept";
+}
+
+TEST_F(SenderTest, who_cannot_pay_is_told_so_now_and_then) {
+    const std::string file = directory_ + "/log";
+    ASSERT_TRUE(log::configure({.file = file, .to_stderr = false}));
+    auto sender = *open();
+    node_.refuses = true;
+    const auto duty = [](int number) {
+        return Attempt{"reveal/" + std::to_string(number), NativeKind::task_abandon,
+                       chain::types::encode_record(chain::types::TaskIdPayload{1}), false};
+    };
+    sender.refresh(1);
+    EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::refused) << "others may have ticked: no word about that";
+    EXPECT_EQ(sender.send(duty(1)), Sender::Outcome::refused);
+    EXPECT_EQ(sender.send(duty(2)), Sender::Outcome::refused);
+    sender.refresh(200);
+    EXPECT_EQ(sender.send(duty(3)), Sender::Outcome::refused);
+    ASSERT_TRUE(log::configure({}));
+    const auto said = fs::read_file(file, 1U << 20);
+    ASSERT_TRUE(said);
+    const std::string text(said->begin(), said->end());
+    EXPECT_NE(text.find("not sent purpose=reveal/1 reason=node.rpc_error: nonce too low"), std::string::npos) << text;
+    EXPECT_NE(text.find("purpose=reveal/3"), std::string::npos) << text;
+    EXPECT_EQ(text.find("purpose=reveal/2"), std::string::npos) << text;
+    EXPECT_EQ(text.find("purpose=tick"), std::string::npos) << text;
 }
 
 TEST_F(SenderTest, what_ran_out_of_gas_is_sent_again_at_once_and_other_failures_later) {
