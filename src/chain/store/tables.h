@@ -17,6 +17,8 @@ enum class Table : std::uint8_t {
     finalization = 0x14,  // block hash -> finalization record
     head = 0x15,          // -> rlp([number, hash])
     height = 0x16,        // epoch (8) || view (8) -> number (8) of the canonical block that was proposed in it
+    task_blocks = 0x17,   // task (8) || block number (8) -> transactions of the block that are about it
+    money_blocks = 0x18,  // address || block number (8) -> those that moved its money, what it held before and after
     account = 0x20,       // address -> account (flat state)
     storage = 0x21,       // address || slot -> value
     code = 0x22,          // code hash -> code

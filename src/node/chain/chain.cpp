@@ -52,6 +52,8 @@ Status Chain::load() {
     const std::uint64_t size = encoded->size();
     accounts_->put_all({}, head->number);
     QUERN_CHECK(live_ranges_->load(parts_.store, head->number));
+    QUERN_TRY(const auto indexed_since, activity_since(parts_.store));
+    is_indexed_ = indexed_since.has_value();
     set_head(std::make_shared<chain::api::BlockView>(
         chain::api::BlockView{std::move(block), head->hash, size, std::move(certificate), &parts_.pool.senders()}));
     QUERN_CHECK(epoch_setup());
@@ -125,7 +127,9 @@ Expected<consensus::sdbft::event::Committed> Chain::commit(const Hash32& hash, B
     if (certificate) BlockStore::put_finalization(batch, hash, finalization);
     BlockStore::put_head(batch, id);
     LeafTimer::write(prepared.leaf_times, batch);
+    if (!is_indexed_) begin_activity(batch, id.number);
     QUERN_CHECK(parts_.store.write(batch, true));
+    is_indexed_ = true;
     QUERN_CHECK(flusher_.add(tries_->take_due_parts()));
 
     leaf_timer_.publish(prepared.leaf_times);

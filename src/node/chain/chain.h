@@ -18,6 +18,7 @@
 #include "chain/exec/block_executor.h"
 #include "chain/mempool/block_builder.h"
 #include "chain/store/live_ranges.h"
+#include "node/chain/activity_index.h"
 #include "node/chain/chain_database.h"
 #include "node/chain/checkpoint.h"
 #include "node/chain/large_blocks.h"
@@ -136,11 +137,12 @@ private:
     // The results of a finished execution into block and change. Errors: the state's or the store's.
     [[nodiscard]] Status seal(PreparedBlock& prepared, const Base& base, chain::exec::BlockExecution& execution,
                               const chain::state::Overlay& overlay, const chain::state::CachedState& state,
-                              std::vector<chain::types::Address> senders);
+                              const std::vector<IndexedSender>& senders);
 
     Parts parts_;
     const std::shared_ptr<chain::store::LiveRanges> live_ranges_;
     const chain::store::LiveRangesReader live_;  // the newest state
+    bool is_indexed_ = false;                    // activity_index.h
     chain::consensus::Tip tip_;
     PreparedBlocks prepared_;
     std::vector<Hash32> forgotten_;

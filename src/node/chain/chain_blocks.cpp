@@ -6,6 +6,7 @@
 #include "chain/mempool/dispute_lane.h"
 #include "chain/store/block_store.h"
 #include "node/chain/chain.h"
+#include "node/chain/market_events.h"
 
 namespace quern::node {
 
@@ -19,8 +20,11 @@ namespace {
 Status given_up_block() { return busy("block.given_up"); }
 
 // Each sender once.
-std::vector<mempool::AccountAfter> accounts_after(std::vector<types::Address> senders,
+std::vector<mempool::AccountAfter> accounts_after(const std::vector<IndexedSender>& all,
                                                   const chain::state::Overlay& overlay) {
+    std::vector<types::Address> senders;
+    senders.reserve(all.size());
+    for (const IndexedSender& sender : all) senders.push_back(sender.address);
     std::sort(senders.begin(), senders.end());
     senders.erase(std::unique(senders.begin(), senders.end()), senders.end());
     std::vector<mempool::AccountAfter> after;
@@ -98,13 +102,15 @@ void Chain::reject_breaker(const types::RecoveredTransaction& transaction, const
 
 Status Chain::seal(PreparedBlock& prepared, const Base& base, exec::BlockExecution& execution,
                    const chain::state::Overlay& overlay, const chain::state::CachedState& state,
-                   std::vector<types::Address> senders) {
+                   const std::vector<IndexedSender>& senders) {
     // A read that the store failed looked like a missing object: nothing that came of it may be used.
     QUERN_CHECK(state.status());
     QUERN_TRY(prepared.change, tries_->compute(overlay, *base.tries, *base.state, &parts_.threads));
     prepared.receipts = execution.take_receipts();
     prepared.leaf_times = leaf_timer_.take();
-    prepared.senders = accounts_after(std::move(senders), overlay);
+    prepared.senders = accounts_after(senders, overlay);
+    QUERN_CHECK(put_activity(prepared.change.batch, prepared.block.header.number, senders, prepared.receipts, overlay));
+    QUERN_CHECK(state.status());
     exec::fill_results(prepared.block, prepared.receipts, execution.gas_used(), prepared.change.roots);
     prepared.hash = types::hash_of(prepared.block.header);
     return {};
@@ -149,16 +155,16 @@ Expected<consensus::BuiltBlock> Chain::build_block(const consensus::sdbft::Block
             continue;
         }
         drop_refused(filled);
-        std::vector<types::Address> senders;
+        std::vector<IndexedSender> senders;
         senders.reserve(filled.included.size());
         prepared.hashes.reserve(filled.included.size());
         prepared.block.transactions.reserve(filled.included.size());
         for (const auto& pooled : filled.included) {
             prepared.block.transactions.push_back(pooled->transaction.encoded);
             prepared.hashes.push_back(pooled->transaction.hash);
-            senders.push_back(pooled->transaction.sender);
+            senders.push_back({pooled->transaction.sender, is_native_call(pooled->transaction.tx)});
         }
-        QUERN_CHECK(seal(prepared, base, execution, overlay, state, std::move(senders)));
+        QUERN_CHECK(seal(prepared, base, execution, overlay, state, senders));
         cut_short = filled.cut_short;
         break;
     }
@@ -231,7 +237,7 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_
     chain::state::Overlay overlay(state);
     exec::BlockExecution execution(params(), overlay, exec::context_of(*base.header, claimed), &leaf_timer_);
     execution.begin();
-    std::vector<types::Address> senders;
+    std::vector<IndexedSender> senders;
     senders.reserve(transactions.size());
     prepared.hashes.reserve(transactions.size());
     for (const auto& transaction : transactions) {
@@ -240,14 +246,14 @@ Status Chain::prepare(const Hash32& hash, BytesView bytes, const GivenUp& given_
             QUERN_CHECK(state.status());
             return fail("block.bad_transaction", to_hex0x(transaction->hash) + " " + result.to_string());
         }
-        senders.push_back(transaction->sender);
+        senders.push_back({transaction->sender, is_native_call(transaction->tx)});
         prepared.hashes.push_back(transaction->hash);
     }
     if (const auto finished = execution.finish(); !finished) {
         QUERN_CHECK(state.status());
         return fail(finished.error());
     }
-    QUERN_CHECK(seal(prepared, base, execution, overlay, state, std::move(senders)));
+    QUERN_CHECK(seal(prepared, base, execution, overlay, state, senders));
     QUERN_CHECK(exec::check_results(claimed, prepared.block.header));
     prepared.encoded = to_bytes(bytes);
     prepared.began_ms = began_ms;

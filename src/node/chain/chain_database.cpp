@@ -6,6 +6,7 @@
 #include "chain/store/block_store.h"
 #include "chain/store/memory_kv.h"
 #include "chain/store/tables.h"
+#include "node/chain/activity_index.h"
 
 namespace quern::node {
 namespace {
@@ -75,6 +76,7 @@ Expected<GenesisBlock> make_genesis_block(const chain::exec::Genesis& genesis, b
     BlockStore::put_receipts(result.batch, result.hash, {});
     BlockStore::put_canonical(result.batch, id);
     BlockStore::put_head(result.batch, id);
+    begin_activity(result.batch, 1);
     chain::store::put_meta(result.batch, kVersionName, be64(kDatabaseVersion));
     chain::store::put_meta(result.batch, kGenesisName, as_bytes(chain::exec::to_json(genesis).dump()));
     chain::store::put_meta(result.batch, kGenesisHashName, result.hash);

@@ -8,6 +8,7 @@
 #include "chain/store/layered_reader.h"
 #include "chain/store/tables.h"
 #include "chain/types/block.h"
+#include "node/chain/activity_index.h"
 
 namespace quern::node {
 namespace {
@@ -49,6 +50,7 @@ Status revert_chain(chain::store::Store& store, std::uint64_t number) {
         batch.erase(table_key(Table::finalization, {block.first}));
         BlockStore::erase_block(batch, block.first);
     }
+    QUERN_CHECK(erase_activity_above(store, number, batch));
     BlockStore::put_head(batch, {number, target.first});
     QUERN_CHECK(store.write(batch, true));
     log::warning(log::Category::store, "went back from block {} to block {}", head->number, number);

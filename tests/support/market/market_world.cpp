@@ -257,7 +257,10 @@ Result World::send_transaction(const types::Address& sender, const types::Transa
     const auto balance = [&] { return state().account_or_empty(sender).balance; };
     const Uint256 before = balance();
     const std::size_t receipts = execution->receipts().size();
+    if (before_transaction) before_transaction();
     auto result = execution->apply(from(sender, tx));
+    if (after_transaction && execution->receipts().size() > receipts)
+        after_transaction(from(sender, tx), last_receipt());
     // The mempool counts on it: nothing but fee, value and outlay leaves the sender's balance.
     Uint256 most = before - tx.value - outlay_of(params, tx);
     if (execution->receipts().size() > receipts)

@@ -3,6 +3,8 @@
 // microseconds.
 #pragma once
 
+#include <functional>
+
 #include "chain/market/delays.h"
 #include "compute/core/claims.h"
 #include "compute/core/dispute_strategy.h"
@@ -163,7 +165,10 @@ struct World {
     std::uint64_t block_ms = 1'000;  // from each block's timestamp to the next one's
     std::unique_ptr<BlockExecution> execution;
     std::map<Hash32, std::vector<Hash32>> probes;  // as the logs of reveals have them, by result root
-    std::optional<Hash32> trace;                   // when set: a hash over every block's changes and receipts so far
+    // Who looks on, before each transaction and after it.
+    std::function<void()> before_transaction;
+    std::function<void(const types::RecoveredTransaction&, const types::Receipt&)> after_transaction;
+    std::optional<Hash32> trace;  // when set: a hash over every block's changes and receipts so far
 
 private:
     void take_claim(const types::ClaimId& id, TaskClaim& live) const;

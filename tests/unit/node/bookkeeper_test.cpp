@@ -1,0 +1,150 @@
+// That the movements of each transaction sum to what it changed of everybody's balance and bonds, over whole lives of
+// tasks; and what they are called.
+#include "node/serve/bookkeeper.h"
+
+#include <set>
+
+#include "chain/market/storage.h"
+#include "lifecycle_fixture.h"
+#include "node/chain/activity_index.h"
+#include "node/serve/market_guide.h"
+
+namespace quern::node {
+namespace {
+
+namespace api = chain::api;
+namespace exec = chain::exec;
+namespace types = chain::types;
+using namespace chain::exec::test;
+using Sign = api::Movement::Sign;
+
+class BookkeeperTest : public Lifecycle {
+protected:
+    BookkeeperTest() {
+        world.before_transaction = [this] {
+            for (const auto& who : watched_) before_[who] = held(who);
+        };
+        world.after_transaction = [this](const types::RecoveredTransaction& tx, const types::Receipt& receipt) {
+            for (const auto& who : watched_) check(who, tx, receipt);
+        };
+    }
+    [[nodiscard]] api::Holdings held(const types::Address& who) const { return *holdings_of(world.state(), who); }
+
+    void check(const types::Address& who, const types::RecoveredTransaction& tx, const types::Receipt& receipt) {
+        const api::Holdings& before = before_[who];
+        const api::Holdings after = held(who);
+        const CoreMarketGuide guide(world.params.market);
+        Bookkeeper books({world.params, guide}, who, before, after);
+        api::Place place;
+        const auto call = native_call_of(tx.tx);
+        ASSERT_TRUE(call);
+        place.kind = types::find_kind(static_cast<std::uint8_t>(call->kind))->name;
+        ASSERT_TRUE(books.add(tx, receipt, place));
+        Uint256 had = before.balance;
+        Uint256 has = after.balance;
+        std::map<Role, std::pair<Uint256, Uint256>> bonds;
+        for (const auto& bond : before.bonds) bonds[bond.role].first = bond.bonded + bond.unbonding;
+        for (const auto& bond : after.bonds) bonds[bond.role].second = bond.bonded + bond.unbonding;
+        for (const auto& movement : books.finish()) {
+            if (movement.balance == Sign::plus) had += movement.amount;
+            if (movement.balance == Sign::minus) has += movement.amount;
+            if (movement.bond == Sign::plus) bonds[movement.role.value()].first += movement.amount;
+            if (movement.bond == Sign::minus) bonds[movement.role.value()].second += movement.amount;
+            seen_[who].insert(std::string(movement.category) + ":" + movement.reason);
+            all_.push_back(movement);
+        }
+        EXPECT_EQ(had, has) << place.kind << " of " << to_hex(who);
+        for (const auto& [role, sides] : bonds) EXPECT_EQ(sides.first, sides.second) << place.kind;
+    }
+    [[nodiscard]] bool saw(const types::Address& who, const std::string& what) const {
+        const auto found = seen_.find(who);
+        return found != seen_.end() && found->second.contains(what);
+    }
+
+    const std::vector<types::Address> watched_{kSubmitter,    kSolver,       kSecond,       kVerifiers[0],
+                                               kVerifiers[1], kVerifiers[2], kWhistleblower};
+    std::map<types::Address, api::Holdings> before_;
+    std::map<types::Address, std::set<std::string>> seen_;
+    std::vector<api::Movement> all_;
+};
+
+TEST_F(BookkeeperTest, sums_to_what_a_settled_task_moves) {
+    const auto id = reach(ClaimState::challenge, truth);
+    tick_when_due(id);
+    ASSERT_EQ(world.task(id).state, TaskState::settled) << world.reason(id);
+    world.skip_until(world.task(id).since + 1'000 * world.params.market.retention_s);
+    expect_ok(world.tick(id));
+    EXPECT_FALSE(world.exists(id));
+    for (const char* what : {"escrow:task_submit", "deposit_paid:task_submit", "refund:refund",
+                             "deposit_returned:storage_deposit", "gas:task_submit"})
+        EXPECT_TRUE(saw(kSubmitter, what)) << what;
+    EXPECT_TRUE(saw(kSolver, "reward:solver_reward"));
+    EXPECT_TRUE(saw(kSolver, "gas:task_prove"));
+    const auto paid = std::count_if(std::begin(kVerifiers), std::end(kVerifiers),
+                                    [&](const auto& verifier) { return saw(verifier, "fee:verifier_fee"); });
+    EXPECT_EQ(paid, spec.work.verifiers);
+    for (const auto& movement : all_) {
+        const bool of_submitter = movement.category == "escrow" || movement.category == "refund" ||
+                                  movement.category == "deposit_paid" || movement.category == "deposit_returned";
+        EXPECT_EQ(movement.submitter, of_submitter) << movement.category;
+        if (movement.category != "gas" && movement.category != "bonded") EXPECT_EQ(movement.task, id);
+    }
+}
+
+TEST_F(BookkeeperTest, sums_to_what_a_lost_dispute_moves) {
+    const auto id = reach(ClaimState::proved, wrong);
+    const auto dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    ASSERT_NE(dispute, 0U);
+    play_out(dispute, party_of(world.live(id), wrong), party_of(world.live(id), truth));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
+    EXPECT_TRUE(saw(kSolver, "slashed:wrong_result"));
+    EXPECT_TRUE(saw(kSubmitter, "slash_share:slash_share"));
+    for (const char* what : {"deposit_paid:challenge_commit", "dispute_cost:dispute_cost", "bounty:bounty"})
+        EXPECT_TRUE(saw(kWhistleblower, what)) << what;
+    const auto slash =
+        std::find_if(all_.begin(), all_.end(), [](const auto& each) { return each.category == "slashed"; });
+    ASSERT_NE(slash, all_.end());
+    EXPECT_EQ(slash->task, id);
+    EXPECT_EQ(slash->role, Role::solver);
+}
+
+TEST_F(BookkeeperTest, sums_to_what_bonding_moves) {
+    using types::BondPayload;
+    expect_ok(world.one(kSolver, NativeKind::bond, BondPayload{Role::solver, 900'000}));
+    world.begin();
+    expect_ok(world.call(kSolver, NativeKind::unbond, types::UnbondPayload{Role::solver, 400'000}));
+    ASSERT_TRUE(world.finish());
+    world.skip(world.params.market.unbonding_blocks + 1);
+    expect_ok(world.one(kSolver, NativeKind::withdraw, types::WithdrawPayload{Role::solver}));
+    for (const char* what : {"bonded:bond", "unbonding:unbond", "withdrawn:withdraw"})
+        EXPECT_TRUE(saw(kSolver, what)) << what;
+    EXPECT_EQ(held(kSolver).bonds.at(0).bonded, Uint256(500'000));
+}
+
+TEST_F(BookkeeperTest, finds_the_deposit_that_no_event_tells_of) {
+    using types::EvidenceCommitPayload;
+    expect_ok(world.one(kSecond, NativeKind::evidence_commit, EvidenceCommitPayload{crypto::sha256(as_bytes("a"))}));
+    expect_ok(world.one(kSecond, NativeKind::evidence_commit, EvidenceCommitPayload{crypto::sha256(as_bytes("b"))}));
+    expect_ok(world.one(kSecond, NativeKind::evidence_commit, EvidenceCommitPayload{}));
+    EXPECT_EQ(seen_[kSecond], (std::set<std::string>{"deposit_paid:evidence_commit", "deposit_returned:evidence_commit",
+                                                     "gas:evidence_commit"}));
+    ASSERT_FALSE(all_.empty());
+    EXPECT_EQ(all_[0].category, "deposit_paid") << "before the gas of what paid it";
+    EXPECT_EQ(all_[0].amount, chain::market::evidence_deposit(world.params.market));
+}
+
+TEST_F(BookkeeperTest, lists_the_gas_of_what_failed) {
+    expect_ok(world.one(kSolver, NativeKind::bond, types::BondPayload{Role::solver, 900'000}));
+    const auto result = world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{99});
+    EXPECT_EQ(name(result), "task.unknown");
+    EXPECT_TRUE(saw(kSolver, "gas:task_start"));
+    EXPECT_EQ(all_.back().task, 99U);
+}
+
+TEST_F(BookkeeperTest, a_bond_that_does_not_decode_is_a_fault) {
+    world.state().set_native(types::key_of<types::RoleBond>(Role::solver, kSolver), Bytes{1});
+    EXPECT_EQ(holdings_of(world.state(), kSolver).error().name, "state.corrupt_object");
+}
+
+}  // namespace
+}  // namespace quern::node
