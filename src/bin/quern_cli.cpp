@@ -22,6 +22,7 @@
 #include "quern_version.h"
 #include "rpc/client.h"
 #include "rpc/evidence_report.h"
+#include "rpc/statement_text.h"
 #include "wallet/amount.h"
 
 namespace quern {
@@ -48,6 +49,7 @@ struct Options {
     std::uint64_t wait_seconds = 0;
     std::uint64_t timeout_seconds = 60;
     bool get_info = false;
+    bool csv = false;
     std::vector<std::string> words;
 };
 
@@ -367,6 +369,28 @@ int run_evidence(rpc::Client& client, const Options& options) {
     return 0;
 }
 
+int run_account(rpc::Client& client, const Options& options) {
+    const auto& words = options.words;
+    rpc::StatementQuery query;
+    const auto block_of = [](const std::string& word) -> std::optional<std::uint64_t> {
+        const auto number = Uint256::from_decimal(word);
+        return number && number->fits_u64() ? std::optional(number->low_u64()) : std::nullopt;
+    };
+    bool right = words.size() >= 3 && words.size() <= 5 && words[1] == "statement";
+    if (right) query.address = words[2];
+    if (right && words.size() > 3) right = (query.from = block_of(words[3])).has_value();
+    if (right && words.size() > 4) right = (query.to = block_of(words[4])).has_value();
+    if (!right)
+        return complain(kExitUsage, "usage: quern-cli [-csv] account statement ADDRESS [FROM_BLOCK [TO_BLOCK]]");
+    const auto pages = rpc::fetch_statement(
+        [&](std::string_view method, json::Value params) { return client.call(method, std::move(params)); }, query);
+    if (!pages) return failure(options, pages.error());
+    const auto text = options.csv ? rpc::statement_csv(*pages) : rpc::statement_table(*pages);
+    if (!text) return failure(options, text.error());
+    std::fwrite(text->data(), 1, text->size(), stdout);
+    return 0;
+}
+
 // Port and offset in the node's own quern.conf, so that -datadir alone is enough.
 void read_config(std::uint64_t& port, std::uint64_t& offset, const Options& options) {
     const auto text = fs::read_text_file(options.datadir + "/quern.conf", kMaxConfig);
@@ -446,6 +470,7 @@ int run(const Options& options) {
     if (options.get_info) return get_info(client, options);
     if (options.words[0] == "content") return run_content(client, options);
     if (options.words[0] == "evidence") return run_evidence(client, options);
+    if (options.words[0] == "account") return run_account(client, options);
     const auto params = build_params(client, options);
     if (!params) return complain(kExitUsage, params.error().to_string());
     const auto answer = client.call(options.words[0], *params);
@@ -482,7 +507,10 @@ int main(int argc, char** argv) {
         "                                                 that quern-compile reads\n"
         "  quern-cli [options] evidence COMMITMENT EVIDENCE\n"
         "                                                 sends the two transactions of quern-wallet submit-evidence,\n"
-        "                                                 the second when the first is old enough to be paid for\n\n"
+        "                                                 the second when the first is old enough to be paid for\n"
+        "  quern-cli [options] account statement ADDRESS [FROM_BLOCK [TO_BLOCK]]\n"
+        "                                                 what the market moved of an account's money, as a table or\n"
+        "                                                 with -csv for spreadsheets\n\n"
         "A parameter is JSON or a bare word; decimal numbers become quantities where the method wants those; @FILE is\n"
         "the file's text, @- standard input. Options stand before the method. Exit codes: 0 done, 1 failed (the node\n"
         "refused, a file), 2 wrong options, 3 no node answers.\n"};
@@ -501,11 +529,17 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_option("--rpcclienttimeout", options.timeout_seconds, "seconds to wait for an answer")
         ->capture_default_str();
+    app.add_flag("--csv", options.csv, "account statement: comma-separated values, with a header");
     app.add_flag("--getinfo", options.get_info, "print a summary of the node");
     app.set_version_flag("--version", std::string("quern-cli ") + QUERN_VERSION);
     app.prefix_command();
     if (const auto code = quern::parse_command_line(app, "quern-cli", argc, argv)) return *code;
     options.words = app.remaining();
+    // Who asks for a statement may say so at its end, too.
+    if (!options.words.empty() && options.words[0] == "account")
+        options.csv = std::erase_if(options.words,
+                                    [](const std::string& word) { return word == "--csv" || word == "-csv"; }) != 0 ||
+                      options.csv;
     if (const auto stray = quern::stray_option(options.words))
         return quern::complain("quern-cli",
                                "unknown option " + *stray +

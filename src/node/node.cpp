@@ -16,6 +16,7 @@
 #include "node/serve/content_duties.h"
 #include "node/serve/content_gateway.h"
 #include "node/serve/event_hub.h"
+#include "node/serve/ledger.h"
 #include "node/serve/market_guide.h"
 #include "node/serve/reader.h"
 #include "quern_version.h"
@@ -57,6 +58,7 @@ struct Node::Services {
     std::unique_ptr<CallSimulator> simulator;
     std::unique_ptr<StoreGateway> content_gateway;
     std::unique_ptr<CoreMarketGuide> market;
+    std::unique_ptr<ChainLedger> ledger;
     std::unique_ptr<Participation> participation;
     std::unique_ptr<NetworkReading> network_reading;
     rpc::methods::Backend backend;
@@ -242,6 +244,8 @@ Status Node::Services::open_rpc() {
     backend.submitter = gateway.get();
     backend.simulator = simulator.get();
     backend.market = market.get();
+    ledger = std::make_unique<ChainLedger>(ChainLedger::Parts{*setup, chain->board(), *reader, *market});
+    backend.ledger = ledger.get();
     const auto& advertised = options.peers.advertised;
     network_reading = std::make_unique<NetworkReading>(
         *participation, advertised.empty() ? options.peers.bind : advertised[0].host, agent());

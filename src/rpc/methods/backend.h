@@ -7,6 +7,7 @@
 
 #include "chain/api/chain_reader.h"
 #include "chain/api/content_gateway.h"
+#include "chain/api/ledger.h"
 #include "chain/api/market_guide.h"
 #include "chain/api/network_status.h"
 #include "chain/api/simulator.h"
@@ -21,6 +22,7 @@ struct Backend {
     chain::api::TxSubmitter* submitter = nullptr;
     const chain::api::Simulator* simulator = nullptr;
     const chain::api::MarketGuide* market = nullptr;
+    const chain::api::Ledger* ledger = nullptr;
     chain::api::NetworkStatus* network = nullptr;
     chain::api::ContentGateway* content = nullptr;
     std::string version;                 // "0.1.0"
@@ -38,12 +40,14 @@ struct Backend {
 [[nodiscard]] Status add_dispute_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_execution_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_fee_methods(Registry& registry, const Backend& backend);
+[[nodiscard]] Status add_history_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_log_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_consensus_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_network_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_quern_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_rpc_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_stake_methods(Registry& registry, const Backend& backend);
+[[nodiscard]] Status add_statement_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_state_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_subscribe_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_task_methods(Registry& registry, const Backend& backend);

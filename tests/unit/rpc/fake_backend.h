@@ -259,6 +259,34 @@ public:
     }
 };
 
+// Tells what it is given, whatever range is asked for.
+class FakeLedger final : public api::Ledger {
+public:
+    struct Asked {
+        std::uint64_t from = 0;
+        std::uint64_t to = 0;
+        std::size_t limit = 0;
+    };
+    api::LedgerPage<api::Happening> events;
+    api::LedgerPage<api::StatementBlock> blocks;
+    mutable Asked asked;
+
+    Expected<std::uint64_t> since() const override { return std::uint64_t{1}; }
+    Expected<api::LedgerPage<api::Happening>> task_history(std::uint64_t, std::uint64_t from, std::size_t limit,
+                                                           const Cancelled& cancelled) const override {
+        asked = {from, 0, limit};
+        if (cancelled()) return busy("ledger.cancelled");
+        return events;
+    }
+    Expected<api::LedgerPage<api::StatementBlock>> statement(const types::Address&, std::uint64_t from,
+                                                             std::uint64_t to, std::size_t limit,
+                                                             const Cancelled& cancelled) const override {
+        asked = {from, to, limit};
+        if (cancelled()) return busy("ledger.cancelled");
+        return blocks;
+    }
+};
+
 // A store of which only the contents that nobody is bound to serve can go.
 class FakeContents final : public api::ContentGateway {
 public:
@@ -301,6 +329,7 @@ struct Fixture {
     FakeChain chain;
     FakeNetwork network;
     FakeContents contents;
+    FakeLedger ledger;
     methods::Backend backend;
     std::unique_ptr<Registry> registry;
     bool stopped = false;
@@ -310,6 +339,7 @@ struct Fixture {
         backend.submitter = &chain;
         backend.simulator = &chain;
         backend.market = &chain;
+        backend.ledger = &ledger;
         backend.network = &network;
         backend.content = &contents;
         backend.version = "0.1.0";

@@ -1,0 +1,233 @@
+#include "rpc/statement_text.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <map>
+
+#include "base/uint256.h"
+
+namespace quern::rpc {
+namespace {
+
+constexpr std::size_t kMaxStatementPages = 10'000;  // a node that never comes to an end must not fill the memory
+constexpr std::size_t kQrnDecimals = 18;
+
+tl::unexpected<Error> bad_answer(const Error& error) { return fail("statement.bad_answer", error.to_string()); }
+
+// A sum of what came and what went, in grains.
+struct Sum {
+    Uint256 came;
+    Uint256 went;
+
+    // Decimal, negative ones with a sign.
+    Status add(std::string_view text) {
+        const bool negative = text.starts_with('-');
+        QUERN_TRY(const Uint256 grains, Uint256::from_decimal(negative ? text.substr(1) : text));
+        (negative ? went : came) += grains;
+        return {};
+    }
+    [[nodiscard]] std::string qrn() const {
+        const bool negative = came < went;
+        std::string digits = (negative ? went - came : came - went).to_decimal();
+        if (digits.size() <= kQrnDecimals) digits.insert(0, kQrnDecimals + 1 - digits.size(), '0');
+        digits.insert(digits.size() - kQrnDecimals, 1, '.');
+        while (digits.back() == '0') digits.pop_back();
+        if (digits.back() == '.') digits.pop_back();
+        return negative ? "-" + digits : digits;
+    }
+};
+
+Expected<std::string> in_qrn(std::string_view grains) {
+    Sum sum;
+    QUERN_CHECK(sum.add(grains));
+    return sum.qrn();
+}
+
+std::string utc(std::uint64_t seconds) {
+    const auto time = static_cast<std::time_t>(seconds);
+    std::tm parts{};
+    if (::gmtime_r(&time, &parts) == nullptr) return std::to_string(seconds);
+    std::array<char, 32> text{};
+    return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string text_of(const json::Value& object, std::string_view name) {
+    const json::Value* value = object.find(name);
+    if (value == nullptr || value->is_null()) return {};
+    if (const auto text = value->as_string()) return std::string(*text);
+    return value->dump();
+}
+
+// One movement, as a line shows it.
+struct Line {
+    std::string time, block, task, role, category, reason, kind, balance_qrn, bond_qrn, amount, balance, bond,
+        transaction, from;
+};
+
+Expected<Line> read_line(const json::Value& movement) {
+    Line line;
+    QUERN_TRY(const std::uint64_t seconds, movement.get_u64("timestamp"));
+    line.time = utc(seconds);
+    QUERN_TRY(const std::uint64_t block, movement.get_u64("block"));
+    line.block = std::to_string(block);
+    for (const auto& [name, target] :
+         {std::pair("task", &line.task), std::pair("role", &line.role), std::pair("category", &line.category),
+          std::pair("reason", &line.reason), std::pair("kind", &line.kind), std::pair("transaction", &line.transaction),
+          std::pair("from", &line.from)})
+        *target = text_of(movement, name);
+    QUERN_TRY(const std::string_view amount, movement.get_string("amount"));
+    QUERN_TRY(const Uint256 grains, Uint256::from_hex_quantity(amount));
+    line.amount = grains.to_decimal();
+    QUERN_TRY(const std::string_view balance, movement.get_string("balanceChange"));
+    QUERN_TRY(const std::string_view bond, movement.get_string("bondChange"));
+    line.balance = balance;
+    line.bond = bond;
+    QUERN_TRY(line.balance_qrn, in_qrn(balance));
+    QUERN_TRY(line.bond_qrn, in_qrn(bond));
+    return line;
+}
+
+// Visits the movements of all pages. Error: statement.bad_answer.
+template <class Visit>
+Status for_each_line(const std::vector<json::Value>& pages, Visit&& visit) {
+    for (const json::Value& page : pages) {
+        const auto movements = page.get_array("movements");
+        if (!movements) return bad_answer(movements.error());
+        for (const json::Value& movement : *movements) {
+            const auto line = read_line(movement);
+            if (!line) return bad_answer(line.error());
+            visit(*line);
+        }
+    }
+    return {};
+}
+
+// RFC 4180: quoted where it holds what parts fields.
+std::string field(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) {
+        if (c == '"') quoted += '"';
+        quoted += c;
+    }
+    return quoted + "\"";
+}
+
+void put(std::string& out, const std::string& text, std::size_t width, bool right = false) {
+    const std::string space(width > text.size() ? width - text.size() : 0, ' ');
+    out += right ? space + text : text + space;
+    out += "  ";
+}
+
+void end_line(std::string& out) {
+    while (!out.empty() && out.back() == ' ') out.pop_back();
+    out += '\n';
+}
+
+// What the account held before the first page and after the last one, and the movements' sum in between.
+Expected<std::string> agreement(const std::vector<json::Value>& pages, const Sum& listed) {
+    std::optional<std::string> before;
+    std::string after;
+    bool agree = true;
+    for (const json::Value& page : pages) {
+        const json::Value* check = page.find("check");
+        if (check == nullptr || check->is_null()) continue;
+        QUERN_TRY(const json::Value* balance, check->get_object("balance"));
+        QUERN_TRY(const std::string_view first, balance->get_string("before"));
+        QUERN_TRY(const std::string_view last, balance->get_string("after"));
+        QUERN_TRY(const bool page_agrees, check->get_bool("agrees"));
+        if (!before) before = first;
+        after = last;
+        agree = agree && page_agrees;
+    }
+    if (!before) return std::string("nothing\n");
+    QUERN_TRY(const Uint256 opening, Uint256::from_hex_quantity(*before));
+    QUERN_TRY(const Uint256 closing, Uint256::from_hex_quantity(after));
+    const Sum rest{closing + listed.went, opening + listed.came};
+    const std::string unlisted = rest.qrn();
+    return "balance before " + Sum{opening, {}}.qrn() + ", after " + Sum{closing, {}}.qrn() + ", listed " +
+           listed.qrn() + ", not listed (transfers, tips) " + unlisted + "\n" +
+           (agree && unlisted == "0" ? "The list explains every grain of balance and bonds.\n"
+                                     : "The list does not explain all of it: see \"check\" of account_statement.\n");
+}
+
+}  // namespace
+
+Expected<std::vector<json::Value>> fetch_statement(const Ask& ask, const StatementQuery& query) {
+    std::vector<json::Value> pages;
+    json::Value from = query.from ? json::Value(*query.from) : json::Value(0);
+    while (pages.size() < kMaxStatementPages) {
+        const json::Value to = query.to ? json::Value(*query.to) : json::Value();
+        QUERN_TRY(auto answer, ask("account_statement", json::Value::array({query.address, from, to, 2'000})));
+        if (!answer) return fail("statement.refused", answer.error().message);
+        pages.push_back(std::move(*answer));
+        const json::Value* next = pages.back().find("next");
+        if (next == nullptr) return bad_answer(Error{"json.missing_field", "next"});
+        if (next->is_null()) return pages;
+        from = *next;
+    }
+    return fail("statement.bad_answer", "more than " + std::to_string(kMaxStatementPages) + " pages");
+}
+
+Expected<std::string> statement_csv(const std::vector<json::Value>& pages) {
+    std::string out =
+        "time,block,task,role,category,reason,kind,balance_change_qrn,bond_change_qrn,amount_grains,"
+        "balance_change_grains,bond_change_grains,transaction,from\r\n";
+    QUERN_CHECK(for_each_line(pages, [&](const Line& line) {
+        for (const std::string* each :
+             {&line.time, &line.block, &line.task, &line.role, &line.category, &line.reason, &line.kind,
+              &line.balance_qrn, &line.bond_qrn, &line.amount, &line.balance, &line.bond, &line.transaction})
+            out += field(*each) + ",";
+        out += field(line.from) + "\r\n";
+    }));
+    return out;
+}
+
+Expected<std::string> statement_table(const std::vector<json::Value>& pages) {
+    struct Total {
+        std::uint64_t count = 0;
+        Sum balance;
+        Sum bond;
+    };
+    std::vector<Line> lines;
+    QUERN_CHECK(for_each_line(pages, [&](const Line& line) { lines.push_back(line); }));
+    std::size_t wide = std::string_view("balance").size();
+    for (const Line& line : lines) wide = std::max({wide, line.balance_qrn.size(), line.bond_qrn.size()});
+    std::string out;
+    const auto put_line = [&](const Line& line) {
+        put(out, line.time, 20);
+        put(out, line.block, 8, true);
+        put(out, line.task, 6, true);
+        put(out, line.role, 13);
+        put(out, line.category, 16);
+        put(out, line.reason, 18);
+        put(out, line.balance_qrn, wide, true);
+        put(out, line.bond_qrn, wide, true);
+        end_line(out);
+    };
+    put_line({"time", "block", "task", "role", "category", "reason", "", "balance", "bond", "", "", "", "", ""});
+    std::map<std::string, Total> totals;
+    Sum listed;
+    for (const Line& line : lines) {
+        put_line(line);
+        Total& total = totals[line.category];
+        ++total.count;
+        QUERN_CHECK(total.balance.add(line.balance));
+        QUERN_CHECK(total.bond.add(line.bond));
+        QUERN_CHECK(listed.add(line.balance));
+    }
+    out += "\nTotals, in QRN:\n";
+    for (const auto& [category, total] : totals) {
+        put(out, category, 16);
+        put(out, std::to_string(total.count), 8, true);
+        put(out, total.balance.qrn(), wide, true);
+        put(out, total.bond.qrn(), wide, true);
+        end_line(out);
+    }
+    const auto agrees = agreement(pages, listed);
+    if (!agrees) return bad_answer(agrees.error());
+    return out + "\n" + *agrees;
+}
+
+}  // namespace quern::rpc
