@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """What people see of their money and of their tasks' lives: account_statement and task_history against balances, bonds
-and events of real tasks."""
+and events of real tasks, task_simulate against the transactions that it speaks of."""
 import csv
 import io
+import json
 
 import framework
 from quern import events
 from quern.devnet import QRN, run
+from quern.market import fee_options, send
+from quern.rpc import RpcError
 
 CHEAP = "--price=1000000000"
 PAGE = 7  # small, so that there are several
@@ -142,6 +145,27 @@ class HonestTask(StatementTest):
         table = cli("account", "statement", address, 0, height)
         self.assertIn("The list explains every grain", table)
         self.assertIn("solver_reward", table)
+
+    def test_a_trial_fails_as_the_transaction_then_does(self):
+        number = self.submit()
+        task = self.net.node.task_get(number)
+        account = self.net.accounts["wallet"]
+        bid = lambda price: {"task": number, "seat": 0, "price": hex(price), "speedClass": 0, "bandwidthClass": 0}
+        cap = int(task["spec"]["money"]["priceCap"], 16)
+        for payload, name in ((bid(cap + 1), "bid.above_cap"), (bid(1), "bond.insufficient"),
+                              ({**bid(1), "seat": 3}, "bid.no_such_seat")):
+            trial = self.net.node.task_simulate(account.address, "task_bid", payload)
+            self.assertEqual((trial["success"], trial["failure"], trial["events"]), (False, name, []))
+            raw = run("quern-wallet", "native", *fee_options(self.net, account), "task_bid", json.dumps(payload)).split()[-1]
+            with self.assertRaises((RpcError, RuntimeError)) as refused:
+                send(self.net, raw)
+            self.assertIn(name, str(refused.exception))
+        bond = {"role": 1, "amount": str(QRN)}
+        trial = self.net.node.task_simulate(account.address, "bond", bond)
+        self.assertEqual((trial["success"], trial["balanceChange"]), (True, str(-QRN)))
+        raw = run("quern-wallet", "native", *fee_options(self.net, account), "bond", json.dumps(bond)).split()[-1]
+        self.assertEqual(send(self.net, raw)["gasUsed"], trial["gasUsed"])
+        self.assert_adds_up("wallet", self.settle_down())
 
 
 class BeatenCheat(StatementTest):

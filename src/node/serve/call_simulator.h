@@ -1,5 +1,5 @@
-// eth_call and eth_estimateGas: execution on a throw-away overlay of a committed state, as if in the next block.
-// Thread-safe.
+// eth_call, eth_estimateGas and task_simulate: execution on a throw-away overlay of a committed state, as if in the
+// next block. Thread-safe.
 #pragma once
 
 #include "chain/api/simulator.h"
@@ -18,6 +18,9 @@ public:
     // Errors: "execution reverted", "insufficient funds for transfer", "gas required exceeds allowance", and call's.
     [[nodiscard]] Expected<std::uint64_t> estimate_gas(const chain::api::SimulatedCall& call,
                                                        const chain::api::BlockSelector& at) const override;
+
+    [[nodiscard]] Expected<chain::api::NativeTrial> try_native(const chain::api::SimulatedCall& call,
+                                                               const chain::api::BlockSelector& at) const override;
 
 private:
     [[nodiscard]] Expected<chain::api::SimulationResult> run(const chain::api::SimulatedCall& call,

@@ -46,6 +46,7 @@ struct Backend {
 [[nodiscard]] Status add_network_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_quern_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_rpc_methods(Registry& registry, const Backend& backend);
+[[nodiscard]] Status add_simulate_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_stake_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_statement_methods(Registry& registry, const Backend& backend);
 [[nodiscard]] Status add_state_methods(Registry& registry, const Backend& backend);

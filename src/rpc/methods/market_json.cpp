@@ -3,10 +3,30 @@
 #include <utility>
 
 #include "chain/market/work.h"
+#include "rpc/values.h"
 
 namespace quern::rpc::methods {
 
 namespace types = chain::types;
+
+json::Value estimate_json(const chain::api::TaskEstimate& estimate) {
+    return json::Value::object({{"steps", estimate.steps},
+                                {"workPerStep", estimate.work_per_step},
+                                {"commitWork", estimate.commit_work},
+                                {"totalWork", quantity(estimate.total_work)},
+                                {"segments", estimate.segments},
+                                {"stretches", estimate.stretches},
+                                {"sampledSegments", estimate.sampled_segments},
+                                {"verifierWork", quantity(estimate.verifier_work)},
+                                {"reward", quantity(estimate.reward)},
+                                {"verifierFee", quantity(estimate.verifier_fee)},
+                                {"verifierFees", quantity(estimate.verifier_fees)},
+                                {"tax", quantity(estimate.tax)},
+                                {"storageDeposit", quantity(estimate.storage_deposit)},
+                                {"escrow", quantity(estimate.escrow)},
+                                {"solverBond", quantity(estimate.solver_bond)},
+                                {"verifierBond", quantity(estimate.verifier_bond)}});
+}
 
 json::Value task_json(const TaskClaims& shown) {
     const auto json_of = [&](const ShownClaim& each) {

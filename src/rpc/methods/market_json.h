@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "chain/api/chain_reader.h"
+#include "chain/api/market_guide.h"
 #include "chain/types/json_codec.h"
 #include "chain/types/native_objects.h"
 #include "rpc/error.h"
@@ -23,6 +24,8 @@ struct TaskClaims {
     ShownClaim claim;
     ShownClaim next;
 };
+// The price of a task: work units as numbers or quantities, amounts in grains.
+[[nodiscard]] json::Value estimate_json(const chain::api::TaskEstimate& estimate);
 // With `claim` and `nextClaim`, null where there is none.
 [[nodiscard]] json::Value task_json(const TaskClaims& shown);
 // With `reports`.

@@ -9,7 +9,7 @@ Expected<std::unique_ptr<Registry>> make_registry(const Backend& backend) {
     for (const auto add :
          {add_admin_methods, add_block_methods, add_consensus_methods, add_dispute_methods, add_execution_methods,
           add_fee_methods, add_history_methods, add_log_methods, add_network_methods, add_quern_methods,
-          add_rpc_methods, add_stake_methods, add_statement_methods, add_state_methods,
+          add_rpc_methods, add_simulate_methods, add_stake_methods, add_statement_methods, add_state_methods,
           add_subscribe_methods, add_task_methods, add_transaction_methods})
         QUERN_CHECK(add(*registry, backend));
     return registry;

@@ -21,25 +21,6 @@ constexpr std::uint64_t kDefaultPage = 100;
 constexpr std::uint64_t kMaxPage = 1'000;
 constexpr std::size_t kMaxPool = 1'000;
 
-json::Value estimate_json(const TaskEstimate& estimate) {
-    return json::Value::object({{"steps", estimate.steps},
-                                {"workPerStep", estimate.work_per_step},
-                                {"commitWork", estimate.commit_work},
-                                {"totalWork", quantity(estimate.total_work)},
-                                {"segments", estimate.segments},
-                                {"stretches", estimate.stretches},
-                                {"sampledSegments", estimate.sampled_segments},
-                                {"verifierWork", quantity(estimate.verifier_work)},
-                                {"reward", quantity(estimate.reward)},
-                                {"verifierFee", quantity(estimate.verifier_fee)},
-                                {"verifierFees", quantity(estimate.verifier_fees)},
-                                {"tax", quantity(estimate.tax)},
-                                {"storageDeposit", quantity(estimate.storage_deposit)},
-                                {"escrow", quantity(estimate.escrow)},
-                                {"solverBond", quantity(estimate.solver_bond)},
-                                {"verifierBond", quantity(estimate.verifier_bond)}});
-}
-
 Result estimate(const Backend& backend, const Call& call) {
     const auto spec = types::record_from_json<types::TaskSubmitPayload>(call.value(0), types::ExtraMembers::refuse);
     if (!spec) return rpc_fail(spec.error(), kInvalidParams);

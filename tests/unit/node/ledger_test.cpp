@@ -217,5 +217,69 @@ TEST_F(LedgerTest, a_broken_index_is_a_fault) {
     EXPECT_EQ(ledger_->task_history(1, 0, 10, {}).error().name, "store.corrupt");
 }
 
+// --- try_native ------------------------------------------------------------------------------------------------------
+
+class TrialTest : public LedgerTest {
+protected:
+    template <types::Record T>
+    Expected<api::NativeTrial> trial(std::uint8_t seed, NativeKind kind, const T& payload,
+                                     const api::BlockSelector& at = {}) {
+        api::SimulatedCall call;
+        call.from = test_address(seed);
+        call.native_kind = static_cast<std::uint8_t>(kind);
+        call.data = types::encode_record(payload);
+        return simulator_->try_native(call, at);
+    }
+};
+
+TEST_F(TrialTest, does_what_the_transaction_then_does_and_changes_nothing) {
+    const types::BondPayload payload{types::Role::solver, 5'000'000};
+    const Uint256 had = balance(test_address(1));
+    const auto tried = trial(1, NativeKind::bond, payload);
+    ASSERT_TRUE(tried) << tried.error().to_string();
+    EXPECT_TRUE(tried->success) << tried->failure;
+    EXPECT_EQ(balance(test_address(1)), had);
+    EXPECT_EQ(tried->before.balance, had);
+    EXPECT_EQ(tried->after.balance, had - Uint256(5'000'000));
+    EXPECT_EQ(tried->after.bonds.at(0).bonded, Uint256(5'000'000));
+    ASSERT_EQ(tried->events.size(), 1U);
+    EXPECT_EQ(tried->events[0].name, "BondChanged");
+    EXPECT_FALSE(tried->task);
+    const Hash32 hash = one(1, NativeKind::bond, payload);
+    EXPECT_EQ(reader_->receipt(hash)->receipt.gas_used, tried->gas_used);
+}
+
+TEST_F(TrialTest, names_the_task_and_what_is_held_for_it) {
+    const auto id = submit_task(1);
+    const auto cancelled = trial(1, NativeKind::task_cancel, types::TaskIdPayload{id});
+    ASSERT_TRUE(cancelled);
+    EXPECT_TRUE(cancelled->success) << cancelled->failure;
+    EXPECT_EQ(cancelled->task, id);
+    EXPECT_GT(cancelled->escrow_before, cancelled->escrow_after);
+    EXPECT_EQ(cancelled->after.balance - cancelled->before.balance, cancelled->escrow_before - cancelled->escrow_after);
+    const auto wrong = trial(2, NativeKind::task_cancel, types::TaskIdPayload{id});
+    ASSERT_TRUE(wrong);
+    EXPECT_FALSE(wrong->success);
+    EXPECT_EQ(wrong->failure, "task.not_its_submitter");
+    EXPECT_TRUE(wrong->events.empty());
+    EXPECT_EQ(wrong->before.balance, wrong->after.balance);
+    const auto late = trial(2, NativeKind::task_bid, types::TaskBidPayload{id, 1, 3});
+    ASSERT_TRUE(late);
+    EXPECT_EQ(late->failure, "bid.no_such_seat");
+    EXPECT_EQ(late->detail, "the task has 1");
+    const auto move = trial(2, NativeKind::dispute_concede, types::DisputeConcedePayload{4});
+    ASSERT_TRUE(move);
+    EXPECT_EQ(move->failure, "dispute.unknown");
+    EXPECT_FALSE(move->task);
+}
+
+TEST_F(TrialTest, refuses_what_is_no_kind_and_states_that_are_not_kept) {
+    api::SimulatedCall call;
+    call.native_kind = 0xee;
+    EXPECT_EQ(simulator_->try_native(call, {}).error().name, "native.unknown_kind");
+    const api::BlockSelector far{api::BlockSelector::Kind::number, 99, {}};
+    EXPECT_EQ(trial(1, NativeKind::task_cancel, types::TaskIdPayload{1}, far).error().name, "chain.state_unavailable");
+}
+
 }  // namespace
 }  // namespace quern::node

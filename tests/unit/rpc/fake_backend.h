@@ -208,6 +208,12 @@ public:
         return gas_result;
     }
 
+    Expected<api::NativeTrial> try_native(const api::SimulatedCall& request, const api::BlockSelector&) const override {
+        calls.push_back(request);
+        return trial_result;
+    }
+    Expected<api::NativeTrial> trial_result = api::NativeTrial{};
+
     Expected<api::TaskEstimate> estimate_task(const types::TaskSubmitPayload& spec) const override {
         if (spec.work.interval == 0) return fail("task.bad_interval");
         api::TaskEstimate estimate;

@@ -1,4 +1,4 @@
-// task_history and account_statement: arguments, errors, and what they make of what the ledger tells.
+// task_history, account_statement and task_simulate: arguments, errors, and what they make of what the ledger tells.
 #include <gtest/gtest.h>
 
 #include "rpc/statement_text.h"
@@ -174,6 +174,76 @@ TEST_F(LedgerMethodsTest, account_statement_checks_its_range) {
     EXPECT_EQ(error("account_statement", with_address(",1,2,0")).code, kInvalidParams);
     EXPECT_EQ(error("account_statement", R"(["0x12"])").code, kInvalidParams);
     EXPECT_EQ(error("account_statement", "[]").code, kInvalidParams);
+}
+
+TEST_F(LedgerMethodsTest, task_simulate_tells_what_would_come_of_it) {
+    api::NativeTrial trial;
+    trial.success = true;
+    trial.gas_used = 1'000;
+    trial.before = holdings(100, 0);
+    trial.before.bonds.clear();
+    trial.after = holdings(60, 40);
+    trial.task = 7;
+    trial.escrow_before = 9;
+    trial.escrow_after = 4;
+    trial.events.push_back({"BondChanged", std::nullopt, std::nullopt, json::Value::object({{"role", "solver"}})});
+    chain.trial_result = trial;
+    const auto told = ok("task_simulate", with_address(R"(,"bond",{"role":1,"amount":"40"})"));
+    EXPECT_EQ(
+        told.dump(),
+        R"({"success":true,"failure":null,"detail":null,"gasUsed":"0x3e8","gasSuggested":"0x5dc",)"
+        R"("baseFee":"0x2328","baseFeeQrn":"0.000000000000009",)"
+        R"("events":[{"event":"BondChanged","task":null,"dispute":null,"fields":{"role":"solver"}}],)"
+        R"("before":{"balance":"0x64","bonds":[]},)"
+        R"("after":{"balance":"0x3c","bonds":[{"role":"solver","bonded":"0x28","locked":"0x0","unbonding":"0x0"}]},)"
+        R"("balanceChange":"-40","bondChanges":[{"role":"solver","bonded":"40","locked":"0","unbonding":"0"}],)"
+        R"("escrow":{"task":7,"before":"0x9","after":"0x4","change":"-5"}})");
+    ASSERT_EQ(chain.calls.size(), 1U);
+    EXPECT_EQ(chain.calls[0].native_kind, static_cast<std::uint8_t>(types::NativeKind::bond));
+    const Bytes payload = types::encode_record(types::BondPayload{types::Role::solver, 40});
+    EXPECT_EQ(chain.calls[0].data, payload);
+    ok("task_simulate", with_address(",\"bond\",\"" + to_hex0x(payload) + "\""));
+    EXPECT_EQ(chain.calls[1].data, payload);
+}
+
+TEST_F(LedgerMethodsTest, task_simulate_tells_why_it_would_fail) {
+    api::NativeTrial trial;
+    trial.failure = "bid.above_cap";
+    trial.detail = "cap 3";
+    chain.trial_result = trial;
+    const auto told = ok("task_simulate", with_address(R"(,"task_start",{"task":1})"));
+    EXPECT_EQ(at(told, "success"), "false");
+    EXPECT_EQ(at(told, "failure"), R"("bid.above_cap")");
+    EXPECT_EQ(at(told, "detail"), R"("cap 3")");
+    EXPECT_EQ(at(told, "gasSuggested"), "null");
+    EXPECT_EQ(at(told, "escrow"), "null");
+    EXPECT_EQ(at(told, "bondChanges"), "[]");
+}
+
+TEST_F(LedgerMethodsTest, task_simulate_shows_what_a_submission_costs) {
+    types::TaskSubmitPayload spec;
+    spec.work.interval = 5;
+    const auto told = ok("task_simulate", with_address(",\"task_submit\"," + types::to_json(spec).dump()));
+    EXPECT_EQ(at(*told.find("price"), "totalWork"), R"("0x1388")");
+    spec.work.interval = 0;
+    const auto bad = ok("task_simulate", with_address(",\"task_submit\"," + types::to_json(spec).dump()));
+    EXPECT_EQ(at(bad, "price"), "null");
+    EXPECT_EQ(at(ok("task_simulate", with_address(R"(,"task_start",{"task":1})")), "price"), "(absent)");
+}
+
+TEST_F(LedgerMethodsTest, task_simulate_refuses_what_is_no_transaction) {
+    EXPECT_EQ(error("task_simulate", with_address(R"(,"pay",{})")).message, "native.unknown_kind: pay");
+    const auto missing = error("task_simulate", with_address(R"(,"task_bid",{"task":1})"));
+    EXPECT_EQ(missing.code, kInvalidParams);
+    EXPECT_TRUE(missing.message.starts_with("json.missing_field")) << missing.message;
+    EXPECT_TRUE(error("task_simulate", with_address(R"(,"task_start",{"task":1,"more":2})"))
+                    .message.starts_with("json.unknown_field"));
+    EXPECT_EQ(error("task_simulate", with_address(R"(,"task_start","0x1")")).code, kInvalidParams);
+    EXPECT_EQ(error("task_simulate", with_address(R"(,"task_start")")).code, kInvalidParams);
+    EXPECT_EQ(error("task_simulate", R"(["x","task_start",{}])").code, kInvalidParams);
+    chain.trial_result = fail("chain.state_unavailable", "the state of block 0 is not kept");
+    EXPECT_TRUE(error("task_simulate", with_address(R"(,"task_start",{"task":1},"0x0")"))
+                    .message.starts_with("chain.state_unavailable"));
 }
 
 // --- What quern-cli makes of it --------------------------------------------------------------------------------------
