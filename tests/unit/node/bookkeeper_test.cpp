@@ -87,7 +87,9 @@ TEST_F(BookkeeperTest, sums_to_what_a_settled_task_moves) {
         const bool of_submitter = movement.category == "escrow" || movement.category == "refund" ||
                                   movement.category == "deposit_paid" || movement.category == "deposit_returned";
         EXPECT_EQ(movement.submitter, of_submitter) << movement.category;
-        if (movement.category != "gas" && movement.category != "bonded") EXPECT_EQ(movement.task, id);
+        if (movement.category != "gas" && movement.category != "bonded") {
+            EXPECT_EQ(movement.task, id);
+        }
     }
 }
 
@@ -144,6 +146,31 @@ TEST_F(BookkeeperTest, lists_the_gas_of_what_failed) {
 TEST_F(BookkeeperTest, a_bond_that_does_not_decode_is_a_fault) {
     world.state().set_native(types::key_of<types::RoleBond>(Role::solver, kSolver), Bytes{1});
     EXPECT_EQ(holdings_of(world.state(), kSolver).error().name, "state.corrupt_object");
+}
+
+TEST_F(BookkeeperTest, tells_a_bond_apart_from_a_slash_in_the_same_block) {
+    api::Holdings before;
+    before.bonds.push_back({Role::solver, 100, 0, 0});
+    const CoreMarketGuide guide(world.params.market);
+    Bookkeeper books({world.params, guide}, kSolver, before, {});
+    types::Receipt slashed;
+    slashed.success = true;
+    slashed.logs = {types::abi::event_log(types::group_address(types::KindGroup::roles),
+                                          events::Slashed{kSolver, Role::solver, 30, "no_start"})};
+    ASSERT_TRUE(books.add(from(kSecond, native(0, NativeKind::tick, types::TickPayload{types::TickObject::task, 7})),
+                          slashed, {}));
+    types::Receipt bonded;
+    bonded.success = true;
+    bonded.logs = {types::abi::event_log(types::group_address(types::KindGroup::roles),
+                                         events::BondChanged{kSolver, Role::solver, 120, 0})};
+    ASSERT_TRUE(
+        books.add(from(kSolver, native(0, NativeKind::bond, types::BondPayload{Role::solver, 50})), bonded, {}));
+    const auto movements = books.finish();
+    ASSERT_EQ(movements.size(), 2U);
+    EXPECT_EQ(movements[0].amount, 30);
+    EXPECT_EQ(movements[0].task, 7U);
+    EXPECT_EQ(movements[1].amount, 50);
+    EXPECT_EQ(movements[1].category, "bonded");
 }
 
 }  // namespace

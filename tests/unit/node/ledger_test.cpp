@@ -197,8 +197,11 @@ TEST_F(LedgerTest, forgets_what_is_taken_back) {
     ledger_.reset();
     stop();
     ASSERT_TRUE(revert_chain(*store_, 1));
+    std::filesystem::remove(folder_ + "/mempool.journal");  // else the transaction comes back
     start();
     open();
+    ASSERT_TRUE(make_block());  // another one than the one that held it
+    EXPECT_EQ(chain_->tip().number, 2U);
     EXPECT_EQ(history(id).items.size(), 2U);
     EXPECT_EQ(blocks(statement(1)), std::vector<std::uint64_t>{1});
     EXPECT_EQ(*ledger_->since(), 1U);
@@ -261,6 +264,7 @@ TEST_F(TrialTest, names_the_task_and_what_is_held_for_it) {
     ASSERT_TRUE(wrong);
     EXPECT_FALSE(wrong->success);
     EXPECT_EQ(wrong->failure, "task.not_its_submitter");
+    EXPECT_EQ(wrong->task, id);
     EXPECT_TRUE(wrong->events.empty());
     EXPECT_EQ(wrong->before.balance, wrong->after.balance);
     const auto late = trial(2, NativeKind::task_bid, types::TaskBidPayload{id, 1, 3});
