@@ -2,13 +2,14 @@
 # The checks that take too long for each change: see doc/long-runs.md for what they last said and of which commit.
 # Usage: contrib/long.sh [--brief] [NAME...]      default: all, one after the other
 #   --brief   a sample of each, so that the commands themselves stay whole: tidy of what changed, ThreadSanitizer over
-#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, four kills, two attacks, one verifier,
-#             25 million parameters, 20,000 steps; docs as ever
+#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, eight tasks a run, four kills, two
+#             attacks, one verifier, 25 million parameters, 20,000 steps; docs as ever
 #   tidy      clang-tidy on every file of src
 #   tsan      ThreadSanitizer over the unit tests and a network of four nodes (rebuilds everything)
 #   fuzz      libFuzzer on every target, 60 seconds each (FUZZ_SECONDS=N for another time)
 #   mutate    mutation testing of the folders that matter most, 100 mutants
 #   sim       quern-sim over 5,000 seeds
+#   market    quern-sim market, every scenario with 200 tasks a run
 #   kills     a node under full load, killed 100 times
 #   attacks   the corpus of attacks (contrib/attacks.sh); in brief two of them
 #   links     a solver behind 10 Mbit/s whose state of 51 MB three verifiers need (root)
@@ -21,7 +22,7 @@ cd "$(dirname "$0")/.."
 case "${1:-}" in -h|--help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 brief=0
 if [ "${1:-}" = --brief ]; then brief=1; shift; fi
-all=(tidy tsan fuzz mutate sim kills attacks links models steps docs)
+all=(tidy tsan fuzz mutate sim market kills attacks links models steps docs)
 commit=$(git rev-parse --short=12 HEAD)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -53,8 +54,11 @@ run_tidy() {
   if [ "$brief" = 1 ]; then ./contrib/check-code.sh tidy; else ./contrib/check-code.sh tidy --all; fi
 }
 attacks=()
-mutants=100 seeds=5000 kills=100 verifiers=3 millions=124 steps=1000000
-if [ "$brief" = 1 ]; then attacks=(lazy-pass late-abort) mutants=2 seeds=200 kills=4 verifiers=1 millions=25 steps=20000; fi
+mutants=100 seeds=5000 tasks=200 kills=100 verifiers=3 millions=124 steps=1000000
+if [ "$brief" = 1 ]; then
+  attacks=(lazy-pass late-abort)
+  mutants=2 seeds=200 tasks=8 kills=4 verifiers=1 millions=25 steps=20000
+fi
 run() {
   local title=$1 status=0 began=$SECONDS said
   shift
@@ -70,6 +74,7 @@ for name in "${@:-${all[@]}}"; do
     fuzz) run "libFuzzer, $([ "$brief" = 1 ] && echo two || echo all) targets" run_fuzz ;;
     mutate) run "mutants" ./contrib/mutate.sh --count "$mutants" chain/consensus/sdbft chain/exec compute/core p2p ;;
     sim) run "quern-sim, $seeds seeds" build/testing/bin/quern-sim -n "$seeds" ;;
+    market) run "quern-sim market, $tasks tasks a run" build/testing/bin/quern-sim market --tasks "$tasks" ;;
     kills) QUERN_CRASH_LOADED_KILLS=$kills run "a loaded node, killed $kills times" \
       python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_node_crash\.py$' ;;
     attacks) run "the corpus of attacks" python3 tests/attacks/run.py ${attacks[@]+"${attacks[@]}"} ;;

@@ -1,19 +1,27 @@
 // quern-sim: runs seeds of the consensus simulation. Every seed is a network of its own with its own faults; a seed
-// replays exactly. Prints what failed and ends with "N passed, N failed".
+// replays exactly. Prints what failed and ends with "N passed, N failed". `quern-sim market` plays the market instead
+// (market/command.h).
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <span>
+#include <string_view>
 #include <thread>
 
 #include "base/args.h"
 #include "base/log.h"
 #include "sim/bugs.h"
+#include "sim/market/command.h"
 #include "sim/simulation.h"
 
 int main(int argc, char** argv) {
     using namespace quern;
-    CLI::App app{"Simulates SDBFT networks from seeds and checks what must always hold."};
+    if (argc > 1 && std::string_view(argv[1]) == "market")
+        return sim::market::market_command(std::span(argv, static_cast<std::size_t>(argc)).subspan(2));
+    CLI::App app{
+        "Simulates SDBFT networks from seeds and checks what must always hold. `quern-sim market` plays the "
+        "compute market."};
     std::uint64_t count = 100;
     std::uint64_t first = 1;
     std::uint64_t real_every = 0;

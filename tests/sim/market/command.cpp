@@ -1,0 +1,253 @@
+#include "sim/market/command.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+
+#include "base/args.h"
+#include "base/log.h"
+#include "sim/market/money.h"
+#include "sim/market/scenario.h"
+#include "sim/market/tables.h"
+
+namespace quern::sim::market {
+namespace {
+
+struct Value {
+    std::string name;
+    std::uint64_t value = 0;
+};
+
+Expected<std::uint64_t> read_number(const std::string& text) {
+    QUERN_TRY(const auto number, Uint256::from_decimal(text));
+    if (!number.fits_u64()) return fail("sim.bad_number", text);
+    return number.low_u64();
+}
+// "name=value".
+Expected<Value> read_value(const std::string& text) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos) return fail("sim.bad_value", text + " is not NAME=VALUE");
+    QUERN_TRY(const auto number, read_number(text.substr(equals + 1)));
+    return Value{text.substr(0, equals), number};
+}
+// "name=value,value,…".
+Expected<std::vector<Value>> read_sweep(const std::string& text) {
+    std::vector<Value> values;
+    const auto equals = text.find('=');
+    if (equals == std::string::npos) return fail("sim.bad_value", text + " is not NAME=VALUE,VALUE…");
+    const std::string name = text.substr(0, equals);
+    for (std::size_t from = equals + 1; from <= text.size();) {
+        const auto to = std::min(text.find(',', from), text.size());
+        QUERN_TRY(const auto number, read_number(text.substr(from, to - from)));
+        values.push_back({name, number});
+        from = to + 1;
+    }
+    return values;
+}
+
+void print_run(const RunResult& run) {
+    std::printf("  %s: %llu blocks, %llu transactions, %llu reports, %llu forced, %llu found, %llu looked at\n",
+                run.name.c_str(), static_cast<unsigned long long>(run.blocks),
+                static_cast<unsigned long long>(run.transactions), static_cast<unsigned long long>(run.reports),
+                static_cast<unsigned long long>(run.forced), static_cast<unsigned long long>(run.found),
+                static_cast<unsigned long long>(run.watched));
+    std::printf("    %-12s %8s %8s %8s %8s %10s %9s %9s %9s %9s %10s\n", "QRN", "settled", "lies", "reports", "watches",
+                "received", "slashed", "escrowed", "gas", "computing", "profit");
+    for (std::size_t i = 0; i < run.names.size(); ++i) {
+        const auto& purse = run.purses[i];
+        auto received = purse.received;
+        received.erase("storage_deposit");
+        std::printf("    %-12s %8llu %8llu %8llu %8llu %10.3f %9.3f %9.3f %9.4f %9.3f %10.3f\n", run.names[i].c_str(),
+                    static_cast<unsigned long long>(purse.settled), static_cast<unsigned long long>(purse.lies),
+                    static_cast<unsigned long long>(purse.reports), static_cast<unsigned long long>(purse.watches),
+                    to_qrn(sum(received)), to_qrn(sum(purse.slashed)), to_qrn(purse.escrowed), to_qrn(purse.gas),
+                    to_qrn(purse.cost), purse.profit());
+    }
+}
+
+void print_details(const RunResult& run) {
+    for (std::size_t i = 0; i < run.names.size(); ++i) {
+        for (const auto& [reason, amount] : run.purses[i].received)
+            std::printf("    %s received %.4f: %s\n", run.names[i].c_str(), to_qrn(amount), reason.c_str());
+        for (const auto& [reason, amount] : run.purses[i].slashed)
+            std::printf("    %s lost %.4f: %s\n", run.names[i].c_str(), to_qrn(amount), reason.c_str());
+    }
+    for (const auto& [end, count] : run.ends)
+        std::printf("    %llu tasks: %s\n", static_cast<unsigned long long>(count), end.c_str());
+    for (const auto& [end, count] : run.disputes)
+        std::printf("    %llu disputes: %s\n", static_cast<unsigned long long>(count), end.c_str());
+    for (const auto& [name, count] : run.refusals)
+        std::printf("    %llu refused: %s\n", static_cast<unsigned long long>(count), name.c_str());
+}
+
+void print_findings(const Findings& findings) {
+    for (const auto& finding : findings) {
+        const char* word = "";
+        switch (finding.kind) {
+            case Finding::Kind::holds:
+                word = "ok";
+                break;
+            case Finding::Kind::fails:
+                word = "FAIL";
+                break;
+            case Finding::Kind::pays:
+                word = "known: pays";
+                break;
+            case Finding::Kind::pays_not:
+                word = "known: does not pay here";
+                break;
+        }
+        std::printf("  %s: %s\n", word, finding.text.c_str());
+    }
+}
+
+void list() {
+    for (const auto& scenario : scenarios()) std::printf("%-16s %s\n", scenario.name.c_str(), scenario.summary.c_str());
+    std::printf("\nNumbers, beside the parameters of a genesis file's section market:\n");
+    for (const auto& [name, doc, standard] : setting_names())
+        std::printf("%-16s %s (%llu)\n", std::string(name).c_str(), std::string(doc).c_str(),
+                    static_cast<unsigned long long>(standard));
+    std::printf("\nTables:\n");
+    for (const auto& table : tables()) std::printf("%-16s %s\n", table.name.c_str(), table.summary.c_str());
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << text;
+    file.close();
+    if (!file) return fault("sim.write_failed", path);
+    return {};
+}
+
+int complain(const Error& error) {
+    std::fprintf(stderr, "%s\n", error.to_string().c_str());
+    return 2;
+}
+
+}  // namespace
+
+int market_command(std::span<const char* const> arguments) {
+    CLI::App app{
+        "Plays the compute market with honest, idle and lying purses over the chain's own handlers, and says "
+        "who gains by what. Money is QRN; who computes pays for it beside the chain."};
+    app.name("quern-sim market");
+    std::vector<std::string> names;
+    std::vector<std::string> given;
+    std::string sweep;
+    std::string csv;
+    std::string table;
+    std::uint64_t seed = 1;
+    std::uint64_t tasks = 0;
+    std::uint64_t seeds = 1;
+    bool show_list = false;
+    bool details = false;
+    bool beyond = false;
+    app.add_flag("--list", show_list, "scenarios, numbers and tables by name");
+    app.add_option("--scenario", names, "which ones; default: all");
+    app.add_option("--seed", seed)->capture_default_str();
+    app.add_option("--seeds", seeds, "so many runs, with this seed and those that follow it")->capture_default_str();
+    app.add_option("--tasks", tasks, "of a run; default: the scenario's");
+    app.add_option("--param", given, "NAME=VALUE, instead of the scenario's or a genesis' default");
+    app.add_option("--sweep", sweep, "NAME=V1,V2,…: plays the scenarios with each of these");
+    app.add_option("--csv", csv, "a line for each purse of each run into this file");
+    app.add_option("--table", table, "writes a table of formulas to --csv or the terminal");
+    app.add_flag("--details", details, "what was received and lost for what");
+    app.add_flag("--beyond-limits", beyond, "take parameters that no genesis file may have");
+    std::vector<std::string> reversed;
+    {
+        std::vector<const char*> all{"market"};
+        all.insert(all.end(), arguments.begin(), arguments.end());
+        reversed = arguments_for_cli11(static_cast<int>(all.size()), all.data());
+    }
+    try {
+        app.parse(reversed);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error);
+    }
+    (void)log::configure({.level = log::Level::off});
+    if (show_list) {
+        list();
+        return 0;
+    }
+    if (!table.empty()) {
+        const auto* found = find_table(table);
+        if (found == nullptr) return complain(Error{"sim.unknown_table", table});
+        const std::string text = found->write();
+        if (csv.empty()) {
+            std::printf("%s", text.c_str());
+            return 0;
+        }
+        const auto written = write_file(csv, text);
+        return written ? 0 : complain(written.error());
+    }
+    std::vector<const Scenario*> chosen;
+    for (const auto& name : names) {
+        chosen.push_back(find_scenario(name));
+        if (chosen.back() == nullptr) return complain(Error{"sim.unknown_scenario", name});
+    }
+    if (names.empty())
+        for (const auto& scenario : scenarios()) chosen.push_back(&scenario);
+    std::vector<Value> values;
+    for (const auto& text : given) {
+        const auto value = read_value(text);
+        if (!value) return complain(value.error());
+        values.push_back(*value);
+    }
+    std::vector<Value> swept{{}};
+    if (!sweep.empty()) {
+        auto read = read_sweep(sweep);
+        if (!read) return complain(read.error());
+        swept = std::move(*read);
+    }
+
+    const auto began = std::chrono::steady_clock::now();
+    std::uint64_t passed = 0;
+    std::uint64_t failed = 0;
+    std::string rows = csv_header();
+    for (const auto* scenario : chosen) {
+        for (const auto& point : swept) {
+            for (std::uint64_t i = 0; i < seeds; ++i) {
+                Settings settings;
+                scenario->defaults(settings);
+                settings.seed = seed + i;
+                if (tasks != 0) settings.tasks = tasks;
+                for (const auto& value : values)
+                    if (const auto status = set(settings, value.name, value.value, beyond); !status)
+                        return complain(status.error());
+                if (!point.name.empty())
+                    if (const auto status = set(settings, point.name, point.value, beyond); !status)
+                        return complain(status.error());
+                std::printf("%s", scenario->name.c_str());
+                if (!point.name.empty())
+                    std::printf(", %s %llu", point.name.c_str(), static_cast<unsigned long long>(point.value));
+                if (seeds > 1) std::printf(", seed %llu", static_cast<unsigned long long>(settings.seed));
+                std::printf(": %s\n", scenario->summary.c_str());
+                const auto outcome = play(*scenario, settings);
+                for (const auto& run : outcome.runs) {
+                    print_run(run);
+                    if (details) print_details(run);
+                    rows += csv_rows(scenario->name, point.name, point.value, settings, run);
+                }
+                print_findings(outcome.findings);
+                std::fflush(stdout);
+                ++(outcome.passed() ? passed : failed);
+            }
+        }
+    }
+    // What the world of the handlers' tests checks of itself.
+    if (::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed()) {
+        std::printf("FAIL: a check of the chain's world failed, see above\n");
+        ++failed;
+    }
+    if (!csv.empty())
+        if (const auto status = write_file(csv, rows); !status) return complain(status.error());
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    std::printf("%.1f s\n%llu passed, %llu failed\n", seconds, static_cast<unsigned long long>(passed),
+                static_cast<unsigned long long>(failed));
+    return failed == 0 ? 0 : 1;
+}
+
+}  // namespace quern::sim::market
