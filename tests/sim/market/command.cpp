@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -46,6 +47,25 @@ Expected<std::vector<Value>> read_sweep(const std::string& text) {
         from = to + 1;
     }
     return values;
+}
+
+// Where along a parameter a scenario stops coming out, or begins to.
+struct Search {
+    std::string name;
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+};
+// "name=low:high".
+Expected<Search> read_search(const std::string& text) {
+    const auto equals = text.find('=');
+    const auto colon = text.find(':');
+    if (equals == std::string::npos || colon == std::string::npos || colon < equals)
+        return fail("sim.bad_value", text + " is not NAME=LOW:HIGH");
+    Search search{text.substr(0, equals)};
+    QUERN_TRY(search.low, read_number(text.substr(equals + 1, colon - equals - 1)));
+    QUERN_TRY(search.high, read_number(text.substr(colon + 1)));
+    if (search.low >= search.high) return fail("sim.bad_value", text + ": the first is not below the second");
+    return search;
 }
 
 void print_run(const RunResult& run) {
@@ -122,6 +142,12 @@ Status write_file(const std::string& path, const std::string& text) {
     return {};
 }
 
+bool comes_out(const Outcome& outcome) {
+    return std::none_of(outcome.findings.begin(), outcome.findings.end(), [](const Finding& each) {
+        return each.kind == Finding::Kind::fails || each.kind == Finding::Kind::pays;
+    });
+}
+
 int complain(const Error& error) {
     std::fprintf(stderr, "%s\n", error.to_string().c_str());
     return 2;
@@ -137,6 +163,7 @@ int market_command(std::span<const char* const> arguments) {
     std::vector<std::string> names;
     std::vector<std::string> given;
     std::string sweep;
+    std::string search_text;
     std::string csv;
     std::string table;
     std::uint64_t seed = 1;
@@ -152,6 +179,9 @@ int market_command(std::span<const char* const> arguments) {
     app.add_option("--tasks", tasks, "of a run; default: the scenario's");
     app.add_option("--param", given, "NAME=VALUE, instead of the scenario's or a genesis' default");
     app.add_option("--sweep", sweep, "NAME=V1,V2,…: plays the scenarios with each of these");
+    app.add_option("--search", search_text,
+                   "NAME=LOW:HIGH: the value between these where the scenarios cease or begin to come out, with nobody "
+                   "gaining by what is known to be open, in all --seeds");
     app.add_option("--csv", csv, "a line for each purse of each run into this file");
     app.add_option("--table", table, "writes a table of formulas to --csv or the terminal");
     app.add_flag("--details", details, "what was received and lost for what");
@@ -203,6 +233,54 @@ int market_command(std::span<const char* const> arguments) {
         swept = std::move(*read);
     }
 
+    // The scenario's numbers with those that were given.
+    const auto settings_of = [&](const Scenario& scenario, const Value& point,
+                                 std::uint64_t number) -> Expected<Settings> {
+        Settings settings;
+        scenario.defaults(settings);
+        settings.seed = seed + number;
+        if (tasks != 0) settings.tasks = tasks;
+        for (const auto& value : values) QUERN_CHECK(set(settings, value.name, value.value, beyond));
+        if (!point.name.empty()) QUERN_CHECK(set(settings, point.name, point.value, beyond));
+        return settings;
+    };
+
+    if (!search_text.empty()) {
+        const auto search = read_search(search_text);
+        if (!search) return complain(search.error());
+        for (const auto* scenario : chosen) {
+            const auto holds = [&](std::uint64_t value) -> Expected<bool> {
+                for (std::uint64_t i = 0; i < seeds; ++i) {
+                    QUERN_TRY(const auto settings, settings_of(*scenario, {search->name, value}, i));
+                    if (!comes_out(play(*scenario, settings))) return false;
+                }
+                return true;
+            };
+            auto low = search->low;
+            auto high = search->high;
+            const auto at_low = holds(low);
+            const auto at_high = holds(high);
+            if (!at_low) return complain(at_low.error());
+            if (!at_high) return complain(at_high.error());
+            const auto say = [](bool it) { return it ? "comes out" : "does not come out"; };
+            if (*at_low == *at_high) {
+                std::printf("%s %s with %s %llu and %llu\n", scenario->name.c_str(), say(*at_low), search->name.c_str(),
+                            static_cast<unsigned long long>(low), static_cast<unsigned long long>(high));
+                continue;
+            }
+            while (low + 1 < high) {
+                const auto middle = low + (high - low) / 2;
+                const auto at_middle = holds(middle);
+                if (!at_middle) return complain(at_middle.error());
+                (*at_middle == *at_low ? low : high) = middle;
+            }
+            std::printf("%s %s with %s up to %llu, and %s from %llu on\n", scenario->name.c_str(), say(*at_low),
+                        search->name.c_str(), static_cast<unsigned long long>(low), say(*at_high),
+                        static_cast<unsigned long long>(high));
+        }
+        return 0;
+    }
+
     const auto began = std::chrono::steady_clock::now();
     std::uint64_t passed = 0;
     std::uint64_t failed = 0;
@@ -210,16 +288,9 @@ int market_command(std::span<const char* const> arguments) {
     for (const auto* scenario : chosen) {
         for (const auto& point : swept) {
             for (std::uint64_t i = 0; i < seeds; ++i) {
-                Settings settings;
-                scenario->defaults(settings);
-                settings.seed = seed + i;
-                if (tasks != 0) settings.tasks = tasks;
-                for (const auto& value : values)
-                    if (const auto status = set(settings, value.name, value.value, beyond); !status)
-                        return complain(status.error());
-                if (!point.name.empty())
-                    if (const auto status = set(settings, point.name, point.value, beyond); !status)
-                        return complain(status.error());
+                const auto made = settings_of(*scenario, point, i);
+                if (!made) return complain(made.error());
+                const Settings& settings = *made;
                 std::printf("%s", scenario->name.c_str());
                 if (!point.name.empty())
                     std::printf(", %s %llu", point.name.c_str(), static_cast<unsigned long long>(point.value));

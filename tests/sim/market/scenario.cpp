@@ -88,6 +88,8 @@ double received(const Ledger& ledger, const std::string& reason) {
     const auto found = ledger.received.find(reason);
     return found == ledger.received.end() ? 0 : to_qrn(found->second);
 }
+// Jackpots are rare and large: what is not about them leaves them out.
+double without_jackpots(const Ledger& ledger) { return ledger.profit() - received(ledger, "jackpot"); }
 
 // --- Everybody honest ------------------------------------------------------------------------------------------------
 
@@ -168,18 +170,20 @@ Findings judge_cheating(const std::vector<RunResult>& runs, const Settings& sett
 // --- Coalitions ------------------------------------------------------------------------------------------------------
 
 std::vector<RunSpec> coalition_runs(const Settings& settings) {
-    Strategy lies;
+    Strategy honest;
+    honest.watch_percent = 0;
+    Strategy lies = honest;
     lies.faked_per_mille = settings.faked_per_mille;
     lies.passes_friends = true;
     Strategy concedes = lies;
     concedes.concedes_to_friend = true;
-    return {spec("as if honest", settings, with_coalition(settings, {}, share(settings))),
+    return {spec("as if honest", settings, with_coalition(settings, honest, share(settings))),
             spec("lies, friends pass", settings, with_coalition(settings, lies, share(settings))),
             spec("and concedes to a friend", settings, with_coalition(settings, concedes, share(settings)))};
 }
 Findings judge_coalition(const std::vector<RunResult>& runs, const Settings& settings) {
     Findings findings;
-    const double honest = runs[0].of("coalition").profit();
+    const double honest = without_jackpots(runs[0].of("coalition"));
     for (std::size_t i = 1; i < runs.size(); ++i) {
         const auto& lying = runs[i].of("coalition");
         findings.push_back(less(lying.profit(),
@@ -194,32 +198,34 @@ Findings judge_coalition(const std::vector<RunResult>& runs, const Settings& set
 }
 
 void thin_margins(Settings& settings) {
+    often_forced(settings);
     settings.cost_percent = 75;
     settings.tasks = 32;
 }
 std::vector<RunSpec> withholding_runs(const Settings& settings) {
-    Strategy hides;
+    Strategy honest;
+    honest.watch_percent = 0;
+    Strategy hides = honest;
     hides.faked_per_mille = 1000;
     hides.passes_friends = true;
     hides.withholds_data = true;
     Settings doubted = settings;
-    doubted.doubt_percent = std::max<std::uint64_t>(settings.doubt_percent, 50);
-    return {spec("as if honest", settings, with_coalition(settings, {}, share(settings))),
+    doubted.doubt_percent = settings.doubt_percent == 0 ? 10 : settings.doubt_percent;
+    return {spec("as if honest", settings, with_coalition(settings, honest, share(settings))),
             spec("invents all, serves friends only", settings, with_coalition(settings, hides, share(settings))),
-            spec("the same, doubted", doubted, with_coalition(doubted, hides, share(settings)))};
+            spec("does so where whistleblowers train again what they cannot get", doubted,
+                 with_coalition(doubted, hides, share(settings)))};
 }
 Findings judge_withholding(const std::vector<RunResult>& runs, const Settings& settings) {
-    const auto& honest = runs[0].of("coalition");
-    const auto& hides = runs[1].of("coalition");
-    const auto& doubted = runs[2].of("coalition");
+    const double honest = without_jackpots(runs[0].of("coalition"));
     const auto text = [&](const RunResult& run) {
-        return "a coalition with " + std::to_string(settings.share_percent) + " % that " + run.name + " earns " +
-               number(run.of("coalition").profit()) + ", honestly " + number(honest.profit()) + " (" +
-               std::to_string(run.of("coalition").paid_lies) + " of " + std::to_string(run.of("coalition").lies) +
-               " inventions paid)";
+        const auto& coalition = run.of("coalition");
+        return "a coalition with " + std::to_string(settings.share_percent) + " % of the bonds that " + run.name +
+               " earns " + number(without_jackpots(coalition)) + ", honestly " + number(honest) + " (" +
+               std::to_string(coalition.paid_lies) + " of " + std::to_string(coalition.lies) + " inventions paid)";
     };
-    return {known(hides.profit() > honest.profit(), text(runs[1])),
-            expect(doubted.profit() < honest.profit(), text(runs[2]))};
+    return {known(without_jackpots(runs[1].of("coalition")) > honest, text(runs[1])),
+            less(without_jackpots(runs[2].of("coalition")), text(runs[2]) + ";", honest, "")};
 }
 
 // --- One purse or many -----------------------------------------------------------------------------------------------
@@ -283,7 +289,8 @@ Findings judge_mill(const std::vector<RunResult>& runs, const Settings&) {
 
 std::vector<RunSpec> griefing_runs(const Settings& settings) {
     std::vector<RunSpec> runs;
-    const auto add = [&](const std::string& name, const Strategy& strategy) {
+    const auto add = [&](const std::string& name, Strategy strategy) {
+        strategy.watch_percent = 0;
         auto groups = with_coalition(settings, strategy, share(settings));
         groups.back().solver = 0;  // it only harms
         groups.back().name = "griefer";
@@ -311,14 +318,12 @@ Findings judge_griefing(const std::vector<RunResult>& runs, const Settings&) {
     Findings findings;
     const auto& honest = runs[0];
     for (std::size_t i = 1; i < runs.size(); ++i) {
-        const double own = honest.of("griefer").profit() - runs[i].of("griefer").profit();
-        double harm = 0;
-        std::string whom;
-        for (const char* name : {"solvers", "verifiers", "watchers"}) {
-            const double loss = lost(runs[i].of(name)) - lost(honest.of(name));
-            harm += loss + to_qrn(runs[i].of(name).gas) - to_qrn(honest.of(name).gas) + to_qrn(runs[i].of(name).cost) -
-                    to_qrn(honest.of(name).cost);
-        }
+        const double own = without_jackpots(honest.of("griefer")) - without_jackpots(runs[i].of("griefer"));
+        // What they lose by slashes, pay for gas, and train again.
+        double harm = std::max(0.0, to_qrn(runs[i].of("solvers").cost) - to_qrn(honest.of("solvers").cost));
+        for (const char* name : {"solvers", "verifiers", "watchers"})
+            harm += lost(runs[i].of(name)) - lost(honest.of(name)) + to_qrn(runs[i].of(name).gas) -
+                    to_qrn(honest.of(name).gas);
         const std::string text = runs[i].name + " cost the griefer " + number(own) + " and others " + number(harm);
         if (runs[i].name == "\"data missing\"")
             findings.push_back(known(harm > own, text));
@@ -399,14 +404,14 @@ const std::vector<Scenario>& scenarios() {
          judge_unwatched},
         {"copying", "a third of the verifiers copies what is public", nothing, copying_runs, judge_idle},
         {"cheating", "half of the solvers make up segments", many_samples, cheating_runs, judge_cheating},
-        {"coalition", "one purse with a part of all bonds lies, passes itself, falls to a friend", nothing,
+        {"coalition", "one purse with a part of all bonds lies, passes itself, falls to a friend", often_forced,
          coalition_runs, judge_coalition},
         {"withholding", "the same invents everything and serves its own verifiers only", thin_margins, withholding_runs,
          judge_withholding},
         {"sybil", "a third of the bonds in one account or in nine", many_tasks, sybil_runs, judge_sybil},
         {"mill", "one purse submits, verifies and watches for the jackpots", mill_numbers, mill_runs, judge_mill},
-        {"griefing", "a third of the bonds does harm", nothing, griefing_runs, judge_griefing},
-        {"irrational", "a third of the bonds acts at random", nothing, irrational_runs, judge_irrational},
+        {"griefing", "a third of the bonds does harm", often_forced, griefing_runs, judge_griefing},
+        {"irrational", "a third of the bonds acts at random", often_forced, irrational_runs, judge_irrational},
     };
     return all;
 }

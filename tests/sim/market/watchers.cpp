@@ -107,7 +107,8 @@ void MarketRun::retrain(const TaskClaim& live) {
     const Round round{task.id, task.round};
     if (claim.state < ClaimState::committing || claim.state > ClaimState::challenge || claim.voided) return;
     const auto& proven = proven_.at(round);
-    const bool doubtful = claim.missing > 0;
+    // Who cannot get the data either is in doubt; who can knows that whoever misses it is idle.
+    const bool doubtful = claim.missing > 0 && proven.withheld;
     if (retrained_.insert({round, doubtful ? std::uint8_t{1} : std::uint8_t{0}}).second) {
         for (const auto& account : accounts_) {
             const auto& strategy = strategy_of(account);
