@@ -78,6 +78,12 @@ TEST(MarketSim, who_does_not_look_loses_as_long_as_errors_are_forced) {
     EXPECT_FALSE(unwatched.passed()) << "nor where nobody watches";
 }
 
+TEST(MarketSim, what_is_known_to_pay_is_said) {
+    const auto kind = [](const Outcome& outcome) { return outcome.findings.front().kind; };
+    EXPECT_EQ(kind(play_with("withholding", {{"tasks", 32}})), Finding::Kind::pays);
+    EXPECT_EQ(kind(play_with("withholding", {{"tasks", 32}, {"no_start_slash_percent", 40}})), Finding::Kind::pays_not);
+}
+
 TEST(MarketSim, detection_is_that_of_the_draws) {
     EXPECT_DOUBLE_EQ(detection(10, 1, 1, 1), 0.1);
     EXPECT_NEAR(detection(10, 2, 2, 1), 1 - 8.0 * 7.0 / (10.0 * 9.0), 1e-12);

@@ -50,7 +50,8 @@ struct Group {
     double solver = 0;
     double verifier = 0;
     double whistleblower = 0;
-    bool submits = false;  // tasks, in turn with others that do
+    bool submits = false;   // tasks, in turn with others that do
+    bool colludes = false;  // what one of its accounts has computed all of them know
 };
 
 struct Account {

@@ -15,7 +15,7 @@ constexpr double kVerifierBond = 40;
 constexpr double kWatcherBond = 10;
 constexpr std::size_t kSolvers = 6;
 constexpr std::size_t kVerifiers = 9;
-constexpr std::size_t kWatchers = 6;
+constexpr std::size_t kWatchers = 12;
 constexpr std::size_t kCoalition = 9;
 constexpr double kSigmas = 3;
 
@@ -48,6 +48,7 @@ Group watchers(const Settings& settings, std::size_t accounts = kWatchers) {
 // One purse with a part of each role's bonds; everybody else has the rest.
 std::vector<Group> with_coalition(const Settings& settings, const Strategy& strategy, double part) {
     Group coalition{"coalition", kCoalition, strategy};
+    coalition.colludes = true;
     const double size = reward(settings) * static_cast<double>(kCoalition);
     coalition.solver = kSolverBond * size;
     coalition.verifier = kVerifierBond * size;
@@ -177,7 +178,7 @@ std::vector<RunSpec> coalition_runs(const Settings& settings) {
     lies.passes_friends = true;
     Strategy concedes = lies;
     concedes.concedes_to_friend = true;
-    return {spec("as if honest", settings, with_coalition(settings, honest, share(settings))),
+    return {spec("is honest", settings, with_coalition(settings, honest, share(settings))),
             spec("lies, friends pass", settings, with_coalition(settings, lies, share(settings))),
             spec("and concedes to a friend", settings, with_coalition(settings, concedes, share(settings)))};
 }
@@ -211,7 +212,7 @@ std::vector<RunSpec> withholding_runs(const Settings& settings) {
     hides.withholds_data = true;
     Settings doubted = settings;
     doubted.doubt_percent = settings.doubt_percent == 0 ? 10 : settings.doubt_percent;
-    return {spec("as if honest", settings, with_coalition(settings, honest, share(settings))),
+    return {spec("is honest", settings, with_coalition(settings, honest, share(settings))),
             spec("invents all, serves friends only", settings, with_coalition(settings, hides, share(settings))),
             spec("does so where whistleblowers train again what they cannot get", doubted,
                  with_coalition(doubted, hides, share(settings)))};
@@ -225,19 +226,21 @@ Findings judge_withholding(const std::vector<RunResult>& runs, const Settings& s
                std::to_string(coalition.paid_lies) + " of " + std::to_string(coalition.lies) + " inventions paid)";
     };
     return {known(without_jackpots(runs[1].of("coalition")) > honest, text(runs[1])),
-            less(without_jackpots(runs[2].of("coalition")), text(runs[2]) + ";", honest, "")};
+            expect(without_jackpots(runs[2].of("coalition")) < honest, text(runs[2]))};
 }
 
 // --- One purse or many -----------------------------------------------------------------------------------------------
 
+// Each report is forced, so that little is left to chance.
 void many_tasks(Settings& settings) {
     settings.tasks = 48;
     settings.at_once = 8;
-    settings.chain.market.forced_error_inverse = 4;
+    settings.chain.market.forced_error_inverse = 1;
 }
 // A third of the verifiers' and of the whistleblowers' bonds, in so many parts.
 std::vector<Group> with_purse(const Settings& settings, std::size_t parts) {
     Group purse{"purse", parts};
+    purse.colludes = true;
     const double others = (1 - share(settings)) / share(settings);
     auto verifying = verifiers(settings, 2 * kVerifiers);
     auto watching = watchers(settings, 2 * kWatchers);

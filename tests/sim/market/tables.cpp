@@ -88,7 +88,7 @@ std::string watching_table() {
 
 // How often a coalition has a draw, and what an invented task earns it that it serves to its own verifiers only: the
 // bid where it has the draw, else what a solver loses whose data is missing; in parts of the reward at the cap.
-std::string coalition_table() {
+std::string draws_table() {
     constexpr double kBid = 0.8;
     const chain::params::MarketParams market;
     const double lost = static_cast<double>(chain::params::kSolverRewardMultiple) *
@@ -141,7 +141,8 @@ const std::vector<Table>& tables() {
         {"detection", "how likely a lie is sampled, by samples of three verifiers of 1,200 segments", detection_table},
         {"cost", "the fewest samples that find 5 % of made-up segments with p >= 0.95, and what they cost", cost_table},
         {"watching", "what a tax brings about: who watches, and what passing without looking earns", watching_table},
-        {"coalition", "how often a coalition has a draw, by its part of the bonds", coalition_table},
+        {"draws", "how often a coalition has a draw, by its part of the bonds, and what an invention earns it",
+         draws_table},
     };
     return all;
 }

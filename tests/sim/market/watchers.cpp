@@ -57,8 +57,9 @@ void MarketRun::watch_report(const Account& watcher, const TaskClaim& live, cons
     ++ledger_of(watcher).watches;
     ++result_.watched;
     const auto drawn = training_.drawn(live, report.verifier);
-    // Of several accounts of a purse one computes.
-    if (computed_.insert({key, watcher.purse}).second) compute(watcher, segment_work() * Uint256(drawn.size()));
+    // Of several accounts that collude one computes.
+    if (!spec_.groups[watcher.purse].colludes || computed_.insert({key, watcher.purse}).second)
+        compute(watcher, segment_work() * Uint256(drawn.size()));
     // A history that is wrong, and a verifier that has passed it there.
     for (const auto segment : drawn) {
         if (!proven.faked.contains(segment)) continue;
