@@ -112,6 +112,16 @@ function(quern_allocator target)
   endif()
 endfunction()
 
+# What tests call is optimised; they themselves take half of a build's time, and a quarter of that is saved so. With
+# sanitizers it is more: a long test file takes four times as long at -O1 as at -O0.
+function(quern_test_options target)
+  if(QUERN_SANITIZE AND NOT QUERN_BUILD_FUZZ)
+    target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
 function(quern_unit_test name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -122,7 +132,6 @@ function(quern_unit_test name)
   quern_options(test_${name})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   quern_link(test_${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  # What tests call is optimised; they themselves take half of a build's time, and a quarter of that is saved so.
-  target_compile_options(test_${name} PRIVATE -O1)
+  quern_test_options(test_${name})
   add_test(NAME ${name} COMMAND test_${name})
 endfunction()

@@ -10,6 +10,7 @@
 #   mutate    mutation testing of the folders that matter most, 100 mutants
 #   sim       quern-sim over 5,000 seeds
 #   market    quern-sim market, every scenario with 200 tasks a run
+#   tasks     200 tasks at once with workers killed at random
 #   kills     a node under full load, killed 100 times
 #   attacks   the corpus of attacks (contrib/attacks.sh); in brief two of them
 #   links     a solver behind 10 Mbit/s whose state of 51 MB three verifiers need (root)
@@ -19,10 +20,10 @@
 # Each prints a row for doc/long-runs.md when it ends. Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h|--help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+case "${1:-}" in -h|--help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 brief=0
 if [ "${1:-}" = --brief ]; then brief=1; shift; fi
-all=(tidy tsan fuzz mutate sim market kills attacks links models steps docs)
+all=(tidy tsan fuzz mutate sim market tasks kills attacks links models steps docs)
 commit=$(git rev-parse --short=12 HEAD)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -75,6 +76,8 @@ for name in "${@:-${all[@]}}"; do
     mutate) run "mutants" ./contrib/mutate.sh --count "$mutants" chain/consensus/sdbft chain/exec compute/core p2p ;;
     sim) run "quern-sim, $seeds seeds" build/testing/bin/quern-sim -n "$seeds" ;;
     market) run "quern-sim market, $tasks tasks a run" build/testing/bin/quern-sim market --tasks "$tasks" ;;
+    tasks) QUERN_TIMEOUT_FACTOR=6 QUERN_MANY_TASKS=$((brief ? 12 : tasks)) run "$((brief ? 12 : tasks)) tasks, workers killed" \
+      python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_many_tasks\.py$' ;;
     kills) QUERN_CRASH_LOADED_KILLS=$kills run "a loaded node, killed $kills times" \
       python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_node_crash\.py$' ;;
     attacks) run "the corpus of attacks" python3 tests/attacks/run.py ${attacks[@]+"${attacks[@]}"} ;;

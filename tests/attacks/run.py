@@ -2,7 +2,7 @@
 """Tries each attack of the corpus on a network of its own and prints what caught it, what it brought its authors, and what it
 cost the honest side. Ends with "N passed, N failed": an attack passes when it was caught and brought nothing.
 
-Usage: tests/attacks/run.py [--list] [--jobs N] [--json FILE] [NAME...]      default: all, two at once
+Usage: tests/attacks/run.py [--list] [--jobs N] [--json FILE] [--markdown FILE] [NAME...]      default: all, two at once
 Needs the programs of build/testing (contrib/build.sh testing --programs), or those of $QUERN_BIN."""
 import argparse
 import concurrent.futures
@@ -101,6 +101,16 @@ def show(row):
     return [head + told[0], *(" " * len(head) + line for line in told[1:])]
 
 
+def markdown(rows):
+    """The table of doc/attacks.md."""
+    lines = ["| attack | what it is | caught by | attackers, QRN | honest, QRN |", "|---|---|---|---:|---:|"]
+    for row in rows:
+        caught = row["failure"] or row["caught"] + (f" **Known:** {row['known']}" if row["known"] else "")
+        lines.append(f"| `{row['name']}` | {row['what']} | {caught} | {'' if row['failure'] else qrn(row['gain'])} | "
+                     f"{'' if row['failure'] else qrn(-row['lost']) if row['lost'] else '0'} |")
+    return "\n".join(lines) + "\n"
+
+
 def header():
     return (f"{'attack':20s} {'attackers':>10s} {'honest':>10s} {'took':>8s}  what it is, and what catches it "
             "(QRN, with gas; honest: losses alone)")
@@ -112,6 +122,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="names and what they try")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="networks at once (default 2)")
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
+    parser.add_argument("--markdown", metavar="FILE", help="also write the table of doc/attacks.md")
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
     options = parser.parse_args()
     known = {attack.name: attack for attack in ATTACKS}
@@ -147,6 +158,9 @@ def main():
         with open(options.json, "w") as file:
             json.dump(rows, file, indent=2)
             file.write("\n")
+    if options.markdown:
+        with open(options.markdown, "w") as file:
+            file.write(markdown(rows))
     failed = sum(1 for row in rows if row["failure"])
     print(f"{len(rows) - failed} passed, {failed} failed")
     return 1 if failed else 0

@@ -97,7 +97,6 @@ class FakeCheckpoints(Attack):
 class WithheldData(Attack):
     name, what = "withheld-data", "proves, and serves nobody what it proved"
     mallory, followers = {"mallory1": "solver"}, 1
-    known = None
 
     def play(self, market):
         market.work("verifier1", "verifier2", "verifier3")
@@ -110,6 +109,30 @@ class WithheldData(Attack):
         market.settled(number, round=1)
         market.require_slash(number, "mallory1", "data_missing")
         return "verifiers' receipts: data_missing"
+
+
+class FriendsOnly(Attack):
+    name, what = "friends-only", "the same with made-up states; two friends of three that are drawn say that they have the data"
+    mallory = {"mallory1": "solver", "mallory2": "verifier", "mallory3": "verifier"}
+    honest, followers = ("solver1", "verifier1", "whistleblower1"), 1
+
+    def play(self, market):
+        market.work("verifier1", "whistleblower1")
+        market.net.worker("mallory1", "--solver", CHEAP, "--test-fault=skip_work@1", node=1)
+        number = market.submit(verify_s=25)
+        market.wait(number, "proved", "custody")
+        market.net.daemons[1].process.kill()
+        market.net.workers.pop("mallory1").kill()
+        market.wait(number, "custody")
+        for name in ("mallory2", "mallory3"):
+            market.act(name, "custody_receipt", {"task": number, "stretch": 0, "dataOk": True})
+        market.work(mallory2="--test-fault=pass_without_work", mallory3="--test-fault=pass_without_work")
+        market.wait(number, "open", "assigned")  # once more: its first round began long ago
+        market.rest("mallory2", "mallory3")
+        market.work("solver1", "mallory2", "mallory3")  # that is over, and they work
+        market.settled(number, round=1)
+        market.require_slash(number, "mallory1", "wrong_result")
+        return "a whistleblower that trains what it is not served: slash wrong_result"
 
 
 class SquattedBids(Attack):

@@ -342,6 +342,7 @@ private:
         const Hash32 claim = finding.rival_root();
         const Bytes opening = core::encode(core::HistoryChallenge{core::history_path(finding.history, 0)});
         found.push_back({0, claim, opening});
+        if (finding.wrong_step == kWrongSomewhere) return found;  // nobody knows who was drawn for it
         for (const auto& report : view_.live.reports)
             if (stands_for(report) && sampled(report.verifier, finding.wrong_step))
                 found.push_back({core::kPassTarget + report.place, claim, opening});

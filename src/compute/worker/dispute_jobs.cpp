@@ -102,7 +102,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     Playing& playing = *fresh;
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
     playing.data = std::make_unique<DataReader>(playing.inputs->data);
-    QUERN_TRY(playing.manifest, context.inputs.manifest(*context.node, *order.live));
+    QUERN_TRY(playing.manifest, manifest_of(context, order));
     QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
     playing.kept = LocalStates(workspace, claim.history_root);
     playing.before = chain::market::stretch_of(*order.live).before;
@@ -136,6 +136,18 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     log::info(Category::dispute, "playing dispute={} task={} side={}", order.id(), task.id,
               defends ? "defender" : "rival");
     return fresh;
+}
+
+// Who has trained a history that nobody serves has roots and states of its own, and needs no others.
+Expected<std::shared_ptr<const core::HistoryManifest>> DisputeJobs::manifest_of(Context& context,
+                                                                                const PlayOrder& order) {
+    auto served = context.inputs.manifest(*context.node, *order.live);
+    const bool rival = order.play.side == core::Side::rival && order.play.claim != nullptr;
+    if (served || !rival || !is_withheld(served.error())) return served;
+    QUERN_TRY(auto unserved, InputStore::unserved_manifest(*context.node, *order.live));
+    if (order.play.claim->size() != unserved.state_roots.size()) return fail("dispute.bad_claim");
+    unserved.state_roots = *order.play.claim;
+    return std::make_shared<const core::HistoryManifest>(std::move(unserved));
 }
 
 std::shared_ptr<core::StepShare> DisputeJobs::share_of(Context& context, const PlayOrder& order,
@@ -201,6 +213,7 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
 // well. The nearest that the node has itself; later ones that others may have; the first.
 std::vector<std::uint64_t> DisputeJobs::checkpoints_before(Playing& playing, std::uint64_t segment) {
     std::set<std::uint64_t> segments{0, segment};
+    if (playing.manifest->checkpoint_contents[segment].is_zero()) return {0};  // nobody serves any
     for (const std::uint64_t step : playing.drawn) {
         const std::uint64_t drawn = (step - playing.before) / playing.manifest->interval;
         if (drawn < segment) segments.insert(drawn);

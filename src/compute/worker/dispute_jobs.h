@@ -68,6 +68,8 @@ private:
     [[nodiscard]] std::optional<PlayOrder> claim_next(std::shared_ptr<Playing>& playing);
     void release(const PlayOrder& order, std::shared_ptr<Playing> playing, bool done);
     [[nodiscard]] Expected<std::shared_ptr<Playing>> begin(Context& context, const PlayOrder& order);
+    [[nodiscard]] static Expected<std::shared_ptr<const core::HistoryManifest>> manifest_of(Context& context,
+                                                                                            const PlayOrder& order);
     [[nodiscard]] std::shared_ptr<core::StepShare> share_of(Context& context, const PlayOrder& order,
                                                             const core::TaskPrograms& programs);
     // Of a run that did not come to its end: dispute.cancelled or dispute.data_missing.

@@ -16,6 +16,10 @@ namespace quern::compute::worker {
 // Probe tiles that a watch keeps beside their hashes, to tell forced errors from lies: 16 MiB of them at most.
 inline constexpr std::size_t kMaxWatchedTiles = 4096;
 
+// The wrong step of a history that nobody serves: it is another than what training comes to, nobody knows from where
+// on.
+inline constexpr std::uint64_t kWrongSomewhere = UINT64_MAX;
+
 struct Finding {
     bool pass = true;
     std::uint64_t wrong_step = 0;  // last of the first stride that differs; of a report that was loaded again 0

@@ -1,8 +1,8 @@
 #include "compute/worker/replay.h"
 
-#include <set>
-
 #include "base/log.h"
+#include "compute/core/history.h"
+#include "compute/worker/finding.h"
 
 namespace quern::compute::worker {
 
@@ -16,7 +16,20 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->stride_ = task.spec.work.stride;
     replay->before_ = chain::market::stretch_of(live).before;
     QUERN_TRY(replay->inputs_, context.inputs.load(*context.node, task, duty));
-    QUERN_TRY(replay->manifest_, context.inputs.manifest(*context.node, live));
+    auto manifest = context.inputs.manifest(*context.node, live);
+    if (manifest) {
+        replay->manifest_ = std::move(*manifest);
+    } else {
+        // Before that it may still come, and majorities may say that it does not.
+        const bool said_to_be_there = claim.state >= chain::types::ClaimState::committing;
+        if (duty == Duty::bound || !said_to_be_there || !is_withheld(manifest.error())) return fail(manifest.error());
+        QUERN_TRY(auto unserved, InputStore::unserved_manifest(*context.node, live));
+        replay->manifest_ = std::make_shared<const core::HistoryManifest>(std::move(unserved));
+        replay->served_ = false;
+        log::warning(log::Category::whistleblower, "history is not served, and trained here task={} steps={} reason={}",
+                     task.id, replay->manifest_->steps(), manifest.error().to_string());
+    }
+    replay->claimed_ = claim.history_root;
     replay->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
     replay->history_ = replay->manifest_->state_roots;
     const std::uint64_t last = replay->manifest_->checkpoint_contents.size() - 1;
@@ -53,6 +66,10 @@ Status Replay::advance(const Slice& slice) {
         const core::SegmentSteps steps = core::segment_steps(segment, interval_, before_);
         if (step_ == 0) {
             const bool goes_on = segment_ != 0 && segments_[segment_ - 1] + 1 == segment && state_matches_;
+            if (!goes_on && !served_ && segment_ != 0) {
+                segment_ = 0;  // there is no other way to where it was
+                continue;
+            }
             if (goes_on) {
                 keep_start(segment);
             } else {
@@ -69,24 +86,50 @@ Status Replay::advance(const Slice& slice) {
         if (step_ == steps.last) {
             step_ = 0;
             ++segment_;
+            if (done() && !served_) compare_roots();
         }
     }
     return {};
 }
 
+void Replay::compare_roots() {
+    if (core::history_root(history_) != claimed_)
+        first_difference_ = kWrongSomewhere;
+    else
+        while (!kept_.empty()) drop_start(*kept_.begin());
+}
+
+// Of what was not served `history_` has the roots of its own.
+Hash32 Replay::root_before(std::uint64_t segment) const { return history_[segment * (interval_ / stride_)]; }
+std::uint64_t Replay::first_step_of(std::uint64_t segment) const {
+    return core::segment_steps(segment, interval_, before_).first;
+}
+
+void Replay::drop_start(std::uint64_t segment) {
+    files_->remove(first_step_of(segment), root_before(segment));
+    kept_.erase(segment);
+}
+
+bool Replay::has_room_for_start() const {
+    const auto used = Workspace::used_bytes(context_->options.datadir);
+    return used && (*used + state_bytes(inputs_->programs.any())) >> 20 <= context_->options.max_disk_mib;
+}
+
 void Replay::keep_start(std::uint64_t segment) {
     if (!files_) return;
-    const auto root_of = [&](std::uint64_t each) { return manifest_->state_roots[each * (interval_ / stride_)]; };
-    const auto step_of = [&](std::uint64_t each) { return core::segment_steps(each, interval_, before_).first; };
-    if (kept_) files_->remove(step_of(*kept_), root_of(*kept_));
-    kept_.reset();
-    const auto used = Workspace::used_bytes(context_->options.datadir);
-    if (!used || (*used + state_bytes(inputs_->programs.any())) >> 20 > context_->options.max_disk_mib) return;
-    if (const Status written = files_->write(step_of(segment), root_of(segment), state_); !written)
-        log::warning(log::Category::worker, "a state is not kept step={} reason={}", step_of(segment),
+    if (served_)
+        while (!kept_.empty()) drop_start(*kept_.begin());
+    while (!has_room_for_start() && !kept_.empty()) {
+        kept_each_ *= 2;
+        for (const std::uint64_t each : std::set<std::uint64_t>(kept_))
+            if (each % kept_each_ != 0) drop_start(each);
+    }
+    if (segment % kept_each_ != 0 || !has_room_for_start()) return;
+    if (const Status written = files_->write(first_step_of(segment), root_before(segment), state_); !written)
+        log::warning(log::Category::worker, "a state is not kept step={} reason={}", first_step_of(segment),
                      written.error().to_string());
     else
-        kept_ = segment;
+        kept_.insert(segment);
 }
 
 bool Replay::run_step(std::uint64_t step) {
@@ -109,6 +152,11 @@ bool Replay::run_step(std::uint64_t step) {
     const Hash32 root = vm::tensor::state_root(state_, context_->pool.get(), &context_->stopping);
     if (context_->stopping.requested()) return false;
     const std::uint64_t stride = core::stride_of(step, stride_, before_);
+    if (!served_) {
+        history_[stride] = root;
+        state_matches_ = true;  // as far as anybody knows
+        return true;
+    }
     state_matches_ = root == manifest_->state_roots[stride];
     if (state_matches_) return true;
     if (first_difference_ == 0) first_difference_ = step;

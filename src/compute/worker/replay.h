@@ -1,8 +1,13 @@
 // Replays segments of a proven training from the solver's checkpoints and compares the state after each stride, in
 // slices so that the worker stays responsive; captures probe tiles on the way. Used by replay_jobs.h. One thread.
+//
+// A history that the drawn verifiers say they have and that nobody else is served may be a lie of friends. Its first
+// state is known, so a whistleblower trains it itself, all of it, which is what it would have done in any case, and
+// compares the root of its own history with the claim's. There is nothing of the solver's that it needs for a dispute.
 #pragma once
 
 #include <memory>
+#include <set>
 
 #include "compute/core/verification_report.h"
 #include "compute/worker/context.h"
@@ -13,15 +18,18 @@ namespace quern::compute::worker {
 
 class Replay {
 public:
-    // `probes` may be empty. Errors as InputStore's.
+    // `probes` may be empty. A voluntary replay of all segments needs no manifest once verifiers commit. Errors as
+    // InputStore's.
     [[nodiscard]] static Expected<std::unique_ptr<Replay>> begin(Context& context, const chain::types::TaskClaim& live,
                                                                  std::vector<std::uint64_t> segments,
                                                                  std::vector<core::Probe> probes,
                                                                  const FaultPlan& fault, Duty duty = Duty::bound);
 
     // From now on the state with which the present segment begins stays in these files, if it was replayed to: who
-    // begins a dispute about that segment need not have it from anybody.
+    // begins a dispute about that segment need not have it from anybody. Of a history that nobody serves all of them
+    // do, or every second, fourth, ... where the disk has no room for more.
     void keep_starts(LocalStates files) { files_ = std::move(files); }
+    [[nodiscard]] bool served() const { return served_; }
 
     // Fetches each segment's checkpoint once and checks it, and besides the states that the history and its last
     // segment begin with and the last one, until the slice is over or the end: what a verifier must know before it says
@@ -40,7 +48,8 @@ public:
     [[nodiscard]] std::size_t segments_done() const { return segment_; }
     // Between two segments (or at the end).
     [[nodiscard]] bool at_segment_start() const { return step_ == 0; }
-    // Last step of the first stride after which the state is not the solver's; 0: none so far.
+    // Last step of the first stride after which the state is not the solver's; 0: none so far; kWrongSomewhere, at the
+    // end, of a history that nobody serves.
     [[nodiscard]] std::uint64_t first_difference() const { return first_difference_; }
     // The solver's history with this replay's roots from the first difference to the end of its segment.
     [[nodiscard]] const std::vector<Hash32>& history() const { return history_; }
@@ -52,6 +61,11 @@ private:
     [[nodiscard]] bool run_step(std::uint64_t step);  // false: the worker stops, or data are missing
     [[nodiscard]] Expected<vm::tensor::State> checkpoint_before(std::uint64_t segment);
     void keep_start(std::uint64_t segment);
+    void drop_start(std::uint64_t segment);
+    [[nodiscard]] bool has_room_for_start() const;
+    [[nodiscard]] Hash32 root_before(std::uint64_t segment) const;
+    [[nodiscard]] std::uint64_t first_step_of(std::uint64_t segment) const;
+    void compare_roots();
 
     Context* context_ = nullptr;
     std::uint64_t interval_ = 0;
@@ -69,7 +83,10 @@ private:
     std::vector<core::ProbeResult> results_;
     std::vector<Hash32> history_;
     std::optional<LocalStates> files_;
-    std::optional<std::uint64_t> kept_;  // the segment of which the first state is there
+    std::set<std::uint64_t> kept_;  // segments of which the first states are there
+    std::uint64_t kept_each_ = 1;   // of a history that nobody serves: of each so many segments
+    bool served_ = true;
+    Hash32 claimed_;  // root of the history
     vm::tensor::State state_;
     std::size_t segment_ = 0;     // index into segments_
     std::uint64_t step_ = 0;      // last step run in it; 0: its checkpoint is not loaded yet

@@ -254,7 +254,9 @@ Status ReplayJobs::finish(Job& job) {
     const bool report = duty_->duty() == Duty::bound;
     const char* const verdict = finding->pass ? (report ? "PASS" : "right") : (report ? "FAIL" : "WRONG");
     log::info(duty_->category(), "replayed task={} verdict={}{}", task.id, verdict,
-              finding->pass ? "" : " step=" + std::to_string(finding->wrong_step));
+              finding->pass                            ? ""
+              : finding->wrong_step == kWrongSomewhere ? " step=unknown"
+                                                       : " step=" + std::to_string(finding->wrong_step));
     job.replay.reset();
     job.told.finding = std::move(finding);
     board_.publish(job.order, job.told);

@@ -269,6 +269,18 @@ Expected<InputStore::Start> InputStore::start_of(NodeView& node, const chain::ty
     return Start{manifest.checkpoint_contents.back(), task.start_root};
 }
 
+Expected<core::HistoryManifest> InputStore::unserved_manifest(NodeView& node, const chain::types::TaskClaim& live) {
+    const auto& work = live.task.spec.work;
+    QUERN_TRY(const Start start, start_of(node, live.task));
+    if (start.root != live.claim.start_root) return fail("inputs.unknown_start");
+    const std::uint64_t steps = chain::market::stretch_of(live).steps;
+    core::HistoryManifest manifest{work.interval, work.stride, std::vector<Hash32>(steps / work.stride + 1),
+                                   std::vector<Hash32>(steps / work.interval + 1)};
+    manifest.state_roots.front() = start.root;
+    manifest.checkpoint_contents.front() = start.content;
+    return manifest;
+}
+
 Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(NodeView& node,
                                                                             const chain::types::TaskClaim& live) {
     const auto& spec = live.task.spec;

@@ -54,6 +54,11 @@ inline constexpr std::string_view kTooMuchWork = "inputs.too_much_work";
     return error.name == kTooMuchMemory || error.name == kTooMuchWork;
 }
 
+// Nobody serves what was proved, or not what was proved: nothing that this worker or its node could do about it.
+[[nodiscard]] inline bool is_withheld(const Error& error) {
+    return is_not_found(error) || is_on_its_way(error) || !(is_passing(error) || is_own_limit(error));
+}
+
 class InputStore {
 public:
     // Memory that is counted for as long as this lives.
@@ -85,6 +90,11 @@ public:
     };
     [[nodiscard]] static Expected<Start> start_of(NodeView& node, const chain::types::Task& task);
 
+    // What the chain itself tells of a manifest that nobody serves: where the history begins. All other roots and
+    // contents are zero. Errors: inputs.unknown_start of a stretch that does not begin where the task does now; those
+    // of start_of.
+    [[nodiscard]] static Expected<core::HistoryManifest> unserved_manifest(NodeView& node,
+                                                                           const chain::types::TaskClaim& live);
     // The history behind the claim's root. Errors: content.*, history.*, inputs.wrong_history_root.
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
                                                                                   const chain::types::TaskClaim& live);

@@ -239,6 +239,39 @@ TEST_F(DisputeJobsTest, begins_from_its_own_files_where_nobody_serves_a_nearer_s
     EXPECT_EQ(files.nearest_step(3), 0U);
 }
 
+// A whistleblower that has trained what nobody serves: its own history and states are all that it has, and enough.
+TEST_F(DisputeJobsTest, beats_a_lie_that_nobody_serves) {
+    id = reach(ClaimState::challenge, wrong);
+    world.bond_role(kWhistleblower, Role::whistleblower, 1'000'000);
+    const std::uint64_t dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    contents.files.erase(crypto::sha256(as_bytes("history")));
+    const LocalStates files(*Workspace::open(options.datadir, world.task(id)), wrong.root);
+    ASSERT_TRUE(files.write(3, truth.roots[2], truth.states[2]));
+    core::DisputeStrategy liar(party_of(world.live(id), wrong));
+    for (int block = 0; block < 60 && world.dispute(dispute).closed_at == 0; ++block) {
+        PlayOrder order;
+        order.live = world.shared_live(id);
+        order.dispute = world.shared_dispute(dispute);
+        order.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
+        order.play = {dispute, core::Side::rival, core::may_move(*order.game, core::Side::rival),
+                      std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
+        order.position = position_of(*order.game);
+        if (const auto* post = waiting_post(*order.game)) order.post = std::make_shared<const core::SplitMove>(*post);
+        board.give({{dispute, order}});
+        while (jobs.work(context)) {
+        }
+        world.begin();
+        if (core::may_move(*order.game, core::Side::defender)) {
+            const auto move = liar.next_move(*order.game, core::Side::defender, waiting_post(*order.game));
+            if (move && !std::holds_alternative<core::Concede>(*move)) send(kSolver, dispute, *move);
+        }
+        if (const auto planned = board.facts(order)) send(kWhistleblower, dispute, planned->move);
+        ASSERT_TRUE(world.finish());
+    }
+    EXPECT_EQ(world.dispute(dispute).winner, chain::types::DisputeWinner::rival);
+    for (const Hash32& checkpoint : contents.checkpoints) EXPECT_EQ(contents.asked[checkpoint], 0);
+}
+
 TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {
     challenge_with({&wrong, &wrong});
     play_history();

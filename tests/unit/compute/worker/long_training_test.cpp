@@ -8,6 +8,7 @@
 #include "compute/core/state_content.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
+#include "compute/worker/finding.h"
 #include "compute/worker/replay.h"
 #include "compute/worker/training_jobs.h"
 #include "content_node.h"
@@ -567,6 +568,49 @@ TEST_F(LongTraining, is_found_right_by_a_replay_and_its_wrong_stride_by_another)
         EXPECT_EQ(history[52], (*trained.history)[52]);
         EXPECT_EQ(history == *trained.history, !cheats);
         EXPECT_EQ(history[53] == (*trained.history)[53], !cheats);
+    }
+}
+
+// Friends that say they have the data are no reason to believe that it is right.
+TEST_F(LongTraining, is_trained_again_by_who_watches_where_nobody_serves_its_history) {
+    train();
+    TaskClaim live = proved();
+    const auto manifest = *inputs.manifest(*context.node, live);
+    for (const Hash32& content : manifest->checkpoint_contents)
+        if (content != live.task.spec.contents.init) contents.files.erase(content);
+    contents.files.erase(live.claim.history_content);
+    live.claim.history_root.data[0] ^= 1;  // nor is it what it should be
+    const auto begin = [&](Duty duty) { return Replay::begin(context, live, {0, 1}, {}, {}, duty); };
+    EXPECT_FALSE(begin(Duty::voluntary)) << "verifiers may yet say that it is missing";
+    live.claim.state = ClaimState::committing;
+    EXPECT_FALSE(begin(Duty::bound)) << "that is what a verifier would say";
+    live.claim.start_root.data[0] ^= 1;
+    EXPECT_EQ(begin(Duty::voluntary).error().name, "inputs.unknown_start");
+    live.claim.start_root.data[0] ^= 1;
+    for (const bool wrong : {true, false}) {
+        if (!wrong) live.claim.history_root = trained.proof->history_root;
+        contents.files.erase(live.claim.history_content);
+        InputStore fresh{InputLimits{}};  // has not seen the manifest
+        Context watching{options,
+                         clock,
+                         fresh,
+                         stop,
+                         {},
+                         std::make_unique<ContentNode>(contents),
+                         std::make_shared<ThreadPool>(1),
+                         std::make_unique<OsRng>()};
+        auto replay = Replay::begin(watching, live, {0, 1}, {}, {}, Duty::voluntary);
+        ASSERT_TRUE(replay) << replay.error().to_string();
+        EXPECT_FALSE((*replay)->served());
+        const LocalStates files(*Workspace::open(options.datadir, order.live->task), live.claim.history_root);
+        (*replay)->keep_starts(files);
+        const Status status = (*replay)->advance(Slice(watching, 600'000));
+        ASSERT_TRUE(status) << status.error().to_string();
+        ASSERT_TRUE((*replay)->done());
+        EXPECT_EQ((*replay)->first_difference(), wrong ? kWrongSomewhere : 0);
+        EXPECT_EQ((*replay)->history(), *trained.history);
+        // A dispute about it begins there; without one it is of no use.
+        EXPECT_EQ(files.nearest_step(kLongSteps), wrong ? kLongInterval + 1 : 0);
     }
 }
 
