@@ -78,7 +78,8 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
            "solver: of a training's states, beside first and newest, so much stays in the node's store; others are "
            "computed again when verifiers ask")
         ->capture_default_str();
-    app.add_option("--max-disk-mib", options.max_disk_mib, "solver: no new tasks while --datadir holds more")
+    app.add_option("--max-disk-mib", options.max_disk_mib,
+                   "solver: no new tasks while --datadir holds more; others: no more states kept for disputes")
         ->capture_default_str();
     app.add_option("--max-memory-mib", options.max_memory_mib, "for all tasks together; leave alone what needs more")
         ->capture_default_str();

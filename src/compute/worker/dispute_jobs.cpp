@@ -100,6 +100,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     const auto& [task, claim, reports] = *order.live;
     auto fresh = std::make_shared<Playing>();
     Playing& playing = *fresh;
+    playing.live = order.live;
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
     playing.data = std::make_unique<DataReader>(playing.inputs->data);
     QUERN_TRY(playing.manifest, manifest_of(context, order));
@@ -142,8 +143,10 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
 Expected<std::shared_ptr<const core::HistoryManifest>> DisputeJobs::manifest_of(Context& context,
                                                                                 const PlayOrder& order) {
     auto served = context.inputs.manifest(*context.node, *order.live);
-    const bool rival = order.play.side == core::Side::rival && order.play.claim != nullptr;
-    if (served || !rival || !is_withheld(served.error())) return served;
+    // A verifier has been served what it was drawn for.
+    const bool watched = order.play.side == core::Side::rival && order.play.claim != nullptr &&
+                         order.dispute->rival_role == chain::types::Role::whistleblower;
+    if (served || !watched || !is_withheld(served.error())) return served;
     QUERN_TRY(auto unserved, InputStore::unserved_manifest(*context.node, *order.live));
     if (order.play.claim->size() != unserved.state_roots.size()) return fail("dispute.bad_claim");
     unserved.state_roots = *order.play.claim;
@@ -192,6 +195,9 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
         found = context.inputs.checkpoint(
             *context.node, playing.inputs->programs.any(), playing.manifest->checkpoint_contents[segment],
             playing.manifest->state_roots[segment * strides], context.pool.get(), playing.cancellation);
+        if (!found && segment == 0 && is_withheld(found.error()))
+            found = context.inputs.first_state(*context.node, *playing.live, playing.inputs->programs.any(),
+                                               std::move(found), context.pool.get(), playing.cancellation);
         if (found || playing.cancellation->requested()) break;
         // One that may come yet is waited for a little, because the way from an earlier one is longer.
         if (found.error().is_busy() && ++playing.refusals < kRefusals) break;

@@ -42,6 +42,7 @@ public:
 
 private:
     struct Playing {
+        std::shared_ptr<const TaskClaim> live;
         std::shared_ptr<const TaskInputs> inputs;
         std::unique_ptr<DataReader> data;
         std::shared_ptr<const core::HistoryManifest> manifest;

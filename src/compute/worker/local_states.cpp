@@ -73,6 +73,14 @@ Status LocalStates::write(std::uint64_t step, const Hash32& root, const vm::tens
     return fail("fs.write_failed", path);
 }
 
+void LocalStates::clear() const {
+    std::error_code failed;
+    std::vector<disk::path> found;
+    for (const auto& file : disk::directory_iterator(disk::path(prefix_).parent_path(), failed))
+        if (file.path().string().starts_with(prefix_)) found.push_back(file.path());
+    for (const disk::path& path : found) disk::remove(path, failed);
+}
+
 void LocalStates::remove(std::uint64_t step, const Hash32& root) const {
     std::error_code failed;
     disk::remove(path_of(step, root), failed);

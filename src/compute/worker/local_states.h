@@ -33,6 +33,7 @@ public:
     // Error fs.write_failed.
     [[nodiscard]] Status write(std::uint64_t step, const Hash32& root, const vm::tensor::State& state) const;
     void remove(std::uint64_t step, const Hash32& root) const;
+    void clear() const;  // all of this history's
 
 private:
     struct File {

@@ -24,7 +24,7 @@ struct WorkerOptions {
     std::optional<std::uint64_t> chain_id;  // absent: the chain that the data directory was first used with
     // The node tells the price of gas; this is what it may cost at most (spending.h). 1,000 gwei; 10 QRN.
     SpendingLimits spending{Uint256(1'000'000'000'000), Uint256(10'000'000'000) * Uint256(1'000'000'000)};
-    std::uint64_t max_disk_mib = 10'240;  // of the data directory: no bid on a task beyond it
+    std::uint64_t max_disk_mib = 10'240;  // of the data directory: beyond it no bids, and no states kept for disputes
     // Of a stretch's states between the first and the newest, in the node's store: a solver has fewer where it can
     // replay the others in time (kept_states.h).
     std::uint64_t keep_states_mib = 95;

@@ -1,10 +1,17 @@
 #include "compute/worker/replay.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "compute/core/history.h"
 #include "compute/worker/finding.h"
 
 namespace quern::compute::worker {
+namespace {
+
+constexpr std::uint64_t kMostStarts = 256;  // of a history that nobody serves
+
+}  // namespace
 
 Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::TaskClaim& live,
                                                 std::vector<std::uint64_t> segments, std::vector<core::Probe> probes,
@@ -22,14 +29,17 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     } else {
         // Before that it may still come, and majorities may say that it does not.
         const bool said_to_be_there = claim.state >= chain::types::ClaimState::committing;
-        if (duty == Duty::bound || !said_to_be_there || !is_withheld(manifest.error())) return fail(manifest.error());
-        QUERN_TRY(auto unserved, InputStore::unserved_manifest(*context.node, live));
-        replay->manifest_ = std::make_shared<const core::HistoryManifest>(std::move(unserved));
+        const bool may_come = is_on_its_way(manifest.error()) && claim.state == chain::types::ClaimState::committing;
+        if (duty == Duty::bound || !said_to_be_there || may_come || !is_withheld(manifest.error()))
+            return fail(manifest.error());
+        auto unserved = InputStore::unserved_manifest(*context.node, live);
+        if (!unserved) return fail(manifest.error());  // it is asked for again
+        replay->manifest_ = std::make_shared<const core::HistoryManifest>(std::move(*unserved));
         replay->served_ = false;
         log::warning(log::Category::whistleblower, "history is not served, and trained here task={} steps={} reason={}",
                      task.id, replay->manifest_->steps(), manifest.error().to_string());
     }
-    replay->claimed_ = claim.history_root;
+    replay->live_ = {task, claim, {}};
     replay->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
     replay->history_ = replay->manifest_->state_roots;
     const std::uint64_t last = replay->manifest_->checkpoint_contents.size() - 1;
@@ -47,9 +57,16 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
 }
 
 Expected<vm::tensor::State> Replay::checkpoint_before(std::uint64_t segment) {
-    return context_->inputs.checkpoint(*context_->node, inputs_->programs.any(),
-                                       manifest_->checkpoint_contents[segment],
-                                       manifest_->state_roots[segment * (interval_ / stride_)]);
+    const Hash32& root = manifest_->state_roots[segment * (interval_ / stride_)];
+    auto state = context_->inputs.checkpoint(*context_->node, inputs_->programs.any(),
+                                             manifest_->checkpoint_contents[segment], root);
+    if (state || segment != 0 || !is_withheld(state.error())) return state;
+    return context_->inputs.first_state(*context_->node, live_, inputs_->programs.any(), std::move(state));
+}
+
+void Replay::keep_starts(LocalStates files) {
+    files_ = std::move(files);
+    if (!served_) files_->clear();  // of a replay that did not come to its end
 }
 
 Status Replay::check_checkpoints(const Slice& slice) {
@@ -67,7 +84,7 @@ Status Replay::advance(const Slice& slice) {
         if (step_ == 0) {
             const bool goes_on = segment_ != 0 && segments_[segment_ - 1] + 1 == segment && state_matches_;
             if (!goes_on && !served_ && segment_ != 0) {
-                segment_ = 0;  // there is no other way to where it was
+                go_back();
                 continue;
             }
             if (goes_on) {
@@ -93,10 +110,33 @@ Status Replay::advance(const Slice& slice) {
 }
 
 void Replay::compare_roots() {
-    if (core::history_root(history_) != claimed_)
-        first_difference_ = kWrongSomewhere;
-    else
-        while (!kept_.empty()) drop_start(*kept_.begin());
+    if (core::history_root(history_) == live_.claim.history_root) {
+        if (files_) files_->clear();
+        kept_.clear();
+        return;
+    }
+    first_difference_ = kWrongSomewhere;
+    // It may have come meanwhile: those who passed what is wrong answer for it, too.
+    const auto manifest = context_->inputs.manifest(*context_->node, live_);
+    if (!manifest) return;
+    std::uint64_t stride = 0;
+    while (history_[stride] == (*manifest)->state_roots[stride]) ++stride;  // their roots differ
+    first_difference_ = before_ + stride * stride_;
+}
+
+// To the nearest state that is kept before the present segment, or to the first.
+void Replay::go_back() {
+    const auto nearest = kept_.upper_bound(segments_[segment_]);
+    segment_ = 0;
+    state_.clear();
+    if (!files_ || nearest == kept_.begin()) return;
+    const std::uint64_t segment = *std::prev(nearest);
+    auto found =
+        files_->nearest(first_step_of(segment), inputs_->programs.any(), context_->pool.get(), &context_->stopping);
+    if (!found || found->step != first_step_of(segment)) return;
+    state_ = std::move(found->state);
+    segment_ = segment;  // all segments are replayed
+    state_matches_ = true;
 }
 
 // Of what was not served `history_` has the roots of its own.
@@ -115,11 +155,18 @@ bool Replay::has_room_for_start() const {
     return used && (*used + state_bytes(inputs_->programs.any())) >> 20 <= context_->options.max_disk_mib;
 }
 
+// Many states of one history are not to keep a solver in this process from bidding.
+std::size_t Replay::most_starts() const {
+    const std::uint64_t room = (context_->options.max_disk_mib << 20) / 2;
+    return std::clamp<std::uint64_t>(room / std::max<std::uint64_t>(state_bytes(inputs_->programs.any()), 1), 1,
+                                     kMostStarts);
+}
+
 void Replay::keep_start(std::uint64_t segment) {
     if (!files_) return;
     if (served_)
         while (!kept_.empty()) drop_start(*kept_.begin());
-    while (!has_room_for_start() && !kept_.empty()) {
+    while (kept_.size() >= most_starts()) {
         kept_each_ *= 2;
         for (const std::uint64_t each : std::set<std::uint64_t>(kept_))
             if (each % kept_each_ != 0) drop_start(each);

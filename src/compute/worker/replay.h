@@ -3,7 +3,7 @@
 //
 // A history that the drawn verifiers say they have and that nobody else is served may be a lie of friends. Its first
 // state is known, so a whistleblower trains it itself, all of it, which is what it would have done in any case, and
-// compares the root of its own history with the claim's. There is nothing of the solver's that it needs for a dispute.
+// compares the root of its own history with the claim's. What it needs for a dispute are its own roots and states.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ public:
     // From now on the state with which the present segment begins stays in these files, if it was replayed to: who
     // begins a dispute about that segment need not have it from anybody. Of a history that nobody serves all of them
     // do, or every second, fourth, ... where the disk has no room for more.
-    void keep_starts(LocalStates files) { files_ = std::move(files); }
+    void keep_starts(LocalStates files);
     [[nodiscard]] bool served() const { return served_; }
 
     // Fetches each segment's checkpoint once and checks it, and besides the states that the history and its last
@@ -63,6 +63,8 @@ private:
     void keep_start(std::uint64_t segment);
     void drop_start(std::uint64_t segment);
     [[nodiscard]] bool has_room_for_start() const;
+    [[nodiscard]] std::size_t most_starts() const;
+    void go_back();
     [[nodiscard]] Hash32 root_before(std::uint64_t segment) const;
     [[nodiscard]] std::uint64_t first_step_of(std::uint64_t segment) const;
     void compare_roots();
@@ -86,7 +88,7 @@ private:
     std::set<std::uint64_t> kept_;  // segments of which the first states are there
     std::uint64_t kept_each_ = 1;   // of a history that nobody serves: of each so many segments
     bool served_ = true;
-    Hash32 claimed_;  // root of the history
+    chain::types::TaskClaim live_;  // without its reports
     vm::tensor::State state_;
     std::size_t segment_ = 0;     // index into segments_
     std::uint64_t step_ = 0;      // last step run in it; 0: its checkpoint is not loaded yet

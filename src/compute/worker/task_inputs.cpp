@@ -281,6 +281,13 @@ Expected<core::HistoryManifest> InputStore::unserved_manifest(NodeView& node, co
     return manifest;
 }
 
+Expected<State> InputStore::first_state(NodeView& node, const chain::types::TaskClaim& live, const Program& program,
+                                        Expected<State> failed, ThreadPool* pool, const Cancellation* cancellation) {
+    const auto start = start_of(node, live.task);
+    if (!start || start->root != live.claim.start_root) return failed;
+    return checkpoint(node, program, start->content, start->root, pool, cancellation);
+}
+
 Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(NodeView& node,
                                                                             const chain::types::TaskClaim& live) {
     const auto& spec = live.task.spec;

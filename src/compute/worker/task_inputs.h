@@ -95,6 +95,14 @@ public:
     // of start_of.
     [[nodiscard]] static Expected<core::HistoryManifest> unserved_manifest(NodeView& node,
                                                                            const chain::types::TaskClaim& live);
+    // The state that the claim's stretch begins with as the task names it, where the content that its solver names for
+    // it cannot be had or is another, as `failed` says; that again where the stretch does not begin where the task
+    // does.
+    [[nodiscard]] Expected<vm::tensor::State> first_state(NodeView& node, const chain::types::TaskClaim& live,
+                                                          const vm::tensor::Program& program,
+                                                          Expected<vm::tensor::State> failed,
+                                                          ThreadPool* pool = nullptr,
+                                                          const Cancellation* cancellation = nullptr);
     // The history behind the claim's root. Errors: content.*, history.*, inputs.wrong_history_root.
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
                                                                                   const chain::types::TaskClaim& live);

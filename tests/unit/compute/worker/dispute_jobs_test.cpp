@@ -152,6 +152,41 @@ protected:
         }
         play_all();
     }
+    const chain::types::Task& task_of(const History& claimed) {
+        id = reach(ClaimState::challenge, claimed);
+        task_ = world.task(id);
+        return task_;
+    }
+    // By a whistleblower that plays what the jobs work out.
+    void expect_beaten(const History& lie) {
+        world.bond_role(kWhistleblower, Role::whistleblower, 1'000'000);
+        const std::uint64_t dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+        core::DisputeStrategy liar(party_of(world.live(id), lie));
+        for (int block = 0; block < 60 && world.dispute(dispute).closed_at == 0; ++block) {
+            PlayOrder order;
+            order.live = world.shared_live(id);
+            order.dispute = world.shared_dispute(dispute);
+            order.game =
+                std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
+            order.play = {dispute, core::Side::rival, core::may_move(*order.game, core::Side::rival),
+                          std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
+            order.position = position_of(*order.game);
+            if (const auto* post = waiting_post(*order.game))
+                order.post = std::make_shared<const core::SplitMove>(*post);
+            board.give({{dispute, order}});
+            while (jobs.work(context)) {
+            }
+            world.begin();
+            if (core::may_move(*order.game, core::Side::defender)) {
+                const auto move = liar.next_move(*order.game, core::Side::defender, waiting_post(*order.game));
+                if (move && !std::holds_alternative<core::Concede>(*move)) send(kSolver, dispute, *move);
+            }
+            if (const auto planned = board.facts(order)) send(kWhistleblower, dispute, planned->move);
+            ASSERT_TRUE(world.finish());
+        }
+        EXPECT_EQ(world.dispute(dispute).winner, chain::types::DisputeWinner::rival);
+        for (const Hash32& checkpoint : contents.checkpoints) EXPECT_EQ(contents.asked[checkpoint], 0);
+    }
     // Until the defender's next move needs the disputed step.
     void play_history() {
         while (order_of(rivals.front()).game->phase == core::Phase::history) play_block();
@@ -159,6 +194,7 @@ protected:
     }
 
     Contents contents;
+    chain::types::Task task_;
     std::uint64_t id = 0;
     std::vector<Rival> rivals;
     WorkerOptions options;
@@ -239,37 +275,21 @@ TEST_F(DisputeJobsTest, begins_from_its_own_files_where_nobody_serves_a_nearer_s
     EXPECT_EQ(files.nearest_step(3), 0U);
 }
 
-// A whistleblower that has trained what nobody serves: its own history and states are all that it has, and enough.
+// A whistleblower that has trained what nobody serves, or what is served from nowhere: its own history and states are
+// all that it has, and enough.
 TEST_F(DisputeJobsTest, beats_a_lie_that_nobody_serves) {
-    id = reach(ClaimState::challenge, wrong);
-    world.bond_role(kWhistleblower, Role::whistleblower, 1'000'000);
-    const std::uint64_t dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
     contents.files.erase(crypto::sha256(as_bytes("history")));
-    const LocalStates files(*Workspace::open(options.datadir, world.task(id)), wrong.root);
+    const LocalStates files(*Workspace::open(options.datadir, task_of(wrong)), wrong.root);
     ASSERT_TRUE(files.write(3, truth.roots[2], truth.states[2]));
-    core::DisputeStrategy liar(party_of(world.live(id), wrong));
-    for (int block = 0; block < 60 && world.dispute(dispute).closed_at == 0; ++block) {
-        PlayOrder order;
-        order.live = world.shared_live(id);
-        order.dispute = world.shared_dispute(dispute);
-        order.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
-        order.play = {dispute, core::Side::rival, core::may_move(*order.game, core::Side::rival),
-                      std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
-        order.position = position_of(*order.game);
-        if (const auto* post = waiting_post(*order.game)) order.post = std::make_shared<const core::SplitMove>(*post);
-        board.give({{dispute, order}});
-        while (jobs.work(context)) {
-        }
-        world.begin();
-        if (core::may_move(*order.game, core::Side::defender)) {
-            const auto move = liar.next_move(*order.game, core::Side::defender, waiting_post(*order.game));
-            if (move && !std::holds_alternative<core::Concede>(*move)) send(kSolver, dispute, *move);
-        }
-        if (const auto planned = board.facts(order)) send(kWhistleblower, dispute, planned->move);
-        ASSERT_TRUE(world.finish());
-    }
-    EXPECT_EQ(world.dispute(dispute).winner, chain::types::DisputeWinner::rival);
-    for (const Hash32& checkpoint : contents.checkpoints) EXPECT_EQ(contents.asked[checkpoint], 0);
+    expect_beaten(wrong);
+}
+
+TEST_F(DisputeJobsTest, beats_a_lie_whose_states_are_named_and_not_there) {
+    const History first = compute_history(kSteps, 1, 1U << 20);
+    core::HistoryManifest manifest{kInterval, 1, first.roots, std::vector<Hash32>(kSegments + 1, Hash32{{9}})};
+    store("history", core::encode(manifest));
+    (void)task_of(first);
+    expect_beaten(first);
 }
 
 TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {

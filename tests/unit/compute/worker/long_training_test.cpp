@@ -585,7 +585,7 @@ TEST_F(LongTraining, is_trained_again_by_who_watches_where_nobody_serves_its_his
     live.claim.state = ClaimState::committing;
     EXPECT_FALSE(begin(Duty::bound)) << "that is what a verifier would say";
     live.claim.start_root.data[0] ^= 1;
-    EXPECT_EQ(begin(Duty::voluntary).error().name, "inputs.unknown_start");
+    EXPECT_TRUE(is_not_found(begin(Duty::voluntary).error())) << "nobody has what it begins with: asked for again";
     live.claim.start_root.data[0] ^= 1;
     for (const bool wrong : {true, false}) {
         if (!wrong) live.claim.history_root = trained.proof->history_root;
@@ -611,6 +611,54 @@ TEST_F(LongTraining, is_trained_again_by_who_watches_where_nobody_serves_its_his
         EXPECT_EQ((*replay)->history(), *trained.history);
         // A dispute about it begins there; without one it is of no use.
         EXPECT_EQ(files.nearest_step(kLongSteps), wrong ? kLongInterval + 1 : 0);
+    }
+}
+
+TEST_F(LongTraining, tells_where_it_is_wrong_once_its_history_is_served) {
+    train();
+    TaskClaim live = proved();
+    live.claim.state = ClaimState::committing;
+    const Bytes manifest = contents.files.at(live.claim.history_content);
+    contents.files.erase(live.claim.history_content);
+    InputStore fresh{InputLimits{}};
+    Context watching{options,
+                     clock,
+                     fresh,
+                     stop,
+                     {},
+                     std::make_unique<ContentNode>(contents),
+                     std::make_shared<ThreadPool>(1),
+                     std::make_unique<OsRng>()};
+    auto replay = Replay::begin(watching, live, {0, 1}, {}, {Fault::flip_element, 5'250}, Duty::voluntary);
+    ASSERT_TRUE(replay) << replay.error().to_string();
+    contents.files[live.claim.history_content] = manifest;
+    ASSERT_TRUE((*replay)->advance(Slice(watching, 600'000)));
+    EXPECT_EQ((*replay)->first_difference(), 5'300U);
+}
+
+// Nothing binds what a manifest says of where states are.
+TEST_F(LongTraining, begins_where_the_task_says_when_its_history_names_something_else) {
+    train();
+    TaskClaim live = proved();
+    core::HistoryManifest manifest = **inputs.manifest(*context.node, live);
+    const Hash32 other = put(Bytes(100, 7));
+    for (const Hash32& named : {Hash32{{9}}, other}) {
+        manifest.checkpoint_contents.front() = named;
+        contents.files[live.claim.history_content] = core::encode(manifest);
+        InputStore fresh{InputLimits{}};
+        Context watching{options,
+                         clock,
+                         fresh,
+                         stop,
+                         {},
+                         std::make_unique<ContentNode>(contents),
+                         std::make_shared<ThreadPool>(1),
+                         std::make_unique<OsRng>()};
+        auto replay = Replay::begin(watching, live, {0, 1}, {}, {}, Duty::voluntary);
+        ASSERT_TRUE(replay) << replay.error().to_string();
+        const Status status = (*replay)->advance(Slice(watching, 600'000));
+        ASSERT_TRUE(status) << status.error().to_string();
+        EXPECT_EQ((*replay)->first_difference(), 0U);
     }
 }
 
