@@ -388,6 +388,10 @@ int run_account(rpc::Client& client, const Options& options) {
     const auto text = options.csv ? rpc::statement_csv(*pages) : rpc::statement_table(*pages);
     if (!text) return failure(options, text.error());
     std::fwrite(text->data(), 1, text->size(), stdout);
+    if (!options.csv) return 0;
+    const auto remarks = rpc::statement_remarks(*pages);
+    if (!remarks) return failure(options, remarks.error());
+    std::fwrite(remarks->data(), 1, remarks->size(), stderr);
     return 0;
 }
 

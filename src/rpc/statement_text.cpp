@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <ctime>
 #include <map>
 
@@ -55,8 +56,13 @@ std::string utc(std::uint64_t seconds) {
 std::string text_of(const json::Value& object, std::string_view name) {
     const json::Value* value = object.find(name);
     if (value == nullptr || value->is_null()) return {};
-    if (const auto text = value->as_string()) return std::string(*text);
-    return value->dump();
+    const auto string = value->as_string();
+    std::string text = string ? std::string(*string) : value->dump();
+    // Whoever answers is not to write to a terminal, or into a spreadsheet, but letters, digits and what joins them: so
+    // there is nothing to be quoted, either.
+    std::erase_if(text,
+                  [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.'; });
+    return text;
 }
 
 // One movement, as a line shows it.
@@ -103,17 +109,6 @@ Status for_each_line(const std::vector<json::Value>& pages, Visit&& visit) {
     return {};
 }
 
-// RFC 4180: quoted where it holds what parts fields.
-std::string field(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) {
-        if (c == '"') quoted += '"';
-        quoted += c;
-    }
-    return quoted + "\"";
-}
-
 void put(std::string& out, const std::string& text, std::size_t width, bool right = false) {
     const std::string space(width > text.size() ? width - text.size() : 0, ' ');
     out += right ? space + text : text + space;
@@ -142,21 +137,41 @@ Expected<std::string> agreement(const std::vector<json::Value>& pages, const Sum
         agree = agree && page_agrees;
     }
     if (!before) return std::string("nothing\n");
+    QUERN_TRY(const std::uint64_t since, pages.front().get_u64("since"));
+    QUERN_TRY(const std::uint64_t from, pages.front().get_u64("fromBlock"));
+    const bool whole = since <= std::max<std::uint64_t>(from, 1);
     QUERN_TRY(const Uint256 opening, Uint256::from_hex_quantity(*before));
     QUERN_TRY(const Uint256 closing, Uint256::from_hex_quantity(after));
     const Sum rest{closing + listed.went, opening + listed.came};
     const std::string unlisted = rest.qrn();
     return "balance before " + Sum{opening, {}}.qrn() + ", after " + Sum{closing, {}}.qrn() + ", listed " +
            listed.qrn() + ", not listed (transfers, tips) " + unlisted + "\n" +
-           (agree && unlisted == "0" ? "The list explains every grain of balance and bonds.\n"
-                                     : "The list does not explain all of it: see \"check\" of account_statement.\n");
+           (whole
+                ? ""
+                : "The node's index begins with block " + std::to_string(since) + ": nothing before it is listed.\n") +
+           (!(agree && unlisted == "0") ? "The list does not explain all of it: see \"check\" of account_statement.\n"
+            : whole                     ? "The list explains every grain of balance and bonds.\n"
+                                        : "");
 }
 
 }  // namespace
 
+Expected<std::string> statement_remarks(const std::vector<json::Value>& pages) {
+    Sum listed;
+    Status status;
+    QUERN_CHECK(for_each_line(pages, [&](const Line& line) {
+        if (status) status = listed.add(line.balance);
+    }));
+    QUERN_CHECK(status);
+    auto agrees = agreement(pages, listed);
+    if (!agrees) return bad_answer(agrees.error());
+    return agrees;
+}
+
 Expected<std::vector<json::Value>> fetch_statement(const Ask& ask, const StatementQuery& query) {
     std::vector<json::Value> pages;
     json::Value from = query.from ? json::Value(*query.from) : json::Value(0);
+    std::uint64_t reached = query.from.value_or(0);
     while (pages.size() < kMaxStatementPages) {
         const json::Value to = query.to ? json::Value(*query.to) : json::Value();
         QUERN_TRY(auto answer, ask("account_statement", json::Value::array({query.address, from, to, 2'000})));
@@ -165,6 +180,9 @@ Expected<std::vector<json::Value>> fetch_statement(const Ask& ask, const Stateme
         const json::Value* next = pages.back().find("next");
         if (next == nullptr) return bad_answer(Error{"json.missing_field", "next"});
         if (next->is_null()) return pages;
+        QUERN_TRY(const std::uint64_t at, pages.back().get_u64("next"));
+        if (at <= reached) return fail("statement.bad_answer", "a page that leads nowhere");
+        reached = at;
         from = *next;
     }
     return fail("statement.bad_answer", "more than " + std::to_string(kMaxStatementPages) + " pages");
@@ -178,8 +196,8 @@ Expected<std::string> statement_csv(const std::vector<json::Value>& pages) {
         for (const std::string* each :
              {&line.time, &line.block, &line.task, &line.role, &line.category, &line.reason, &line.kind,
               &line.balance_qrn, &line.bond_qrn, &line.amount, &line.balance, &line.bond, &line.transaction})
-            out += field(*each) + ",";
-        out += field(line.from) + "\r\n";
+            out += *each + ",";
+        out += line.from + "\r\n";
     }));
     return out;
 }
@@ -208,14 +226,12 @@ Expected<std::string> statement_table(const std::vector<json::Value>& pages) {
     };
     put_line({"time", "block", "task", "role", "category", "reason", "", "balance", "bond", "", "", "", "", ""});
     std::map<std::string, Total> totals;
-    Sum listed;
     for (const Line& line : lines) {
         put_line(line);
         Total& total = totals[line.category];
         ++total.count;
         QUERN_CHECK(total.balance.add(line.balance));
         QUERN_CHECK(total.bond.add(line.bond));
-        QUERN_CHECK(listed.add(line.balance));
     }
     out += "\nTotals, in QRN:\n";
     for (const auto& [category, total] : totals) {
@@ -225,9 +241,8 @@ Expected<std::string> statement_table(const std::vector<json::Value>& pages) {
         put(out, total.bond.qrn(), wide, true);
         end_line(out);
     }
-    const auto agrees = agreement(pages, listed);
-    if (!agrees) return bad_answer(agrees.error());
-    return out + "\n" + *agrees;
+    QUERN_TRY(const std::string remarks, statement_remarks(pages));
+    return out + "\n" + remarks;
 }
 
 }  // namespace quern::rpc

@@ -26,7 +26,10 @@ using Ask = std::function<Expected<Result>(std::string_view method, json::Value 
 // RFC 4180, with a header: time (UTC), block, task, role, category, reason, kind, the changes of balance and bond in
 // QRN, amount and changes in grains, transaction, sender. Error: statement.bad_answer.
 [[nodiscard]] Expected<std::string> statement_csv(const std::vector<json::Value>& pages);
-// For people, with totals and what of the account's change they explain. Error: statement.bad_answer.
+// How much of the account's change the list explains, and whether something may be missing, for people. Error:
+// statement.bad_answer.
+[[nodiscard]] Expected<std::string> statement_remarks(const std::vector<json::Value>& pages);
+// For people, with totals and the remarks. Error: statement.bad_answer.
 [[nodiscard]] Expected<std::string> statement_table(const std::vector<json::Value>& pages);
 
 }  // namespace quern::rpc

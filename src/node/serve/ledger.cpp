@@ -12,8 +12,6 @@ namespace {
 namespace types = chain::types;
 namespace api = chain::api;
 
-constexpr std::size_t kIndexPage = 256;  // entries that are read at a time
-
 tl::unexpected<Error> cancelled_error() { return busy(api::kLedgerCancelled); }
 
 // The transactions of one block that the index names, with their receipts.
@@ -73,20 +71,18 @@ Expected<api::LedgerPage<api::Happening>> ChainLedger::task_history(std::uint64_
                                                                     const Cancelled& cancelled) const {
     api::LedgerPage<api::Happening> page;
     const auto at = parts_.board.latest();
-    for (;;) {
-        QUERN_TRY(const auto entries, activity_of_task(*at->reader, task, from, at->number(), kIndexPage));
-        for (const auto& entry : entries) {
-            if (cancelled && cancelled()) return cancelled_error();
-            if (page.items.size() >= limit) {
-                page.next = entry.block;
-                return page;
-            }
-            QUERN_TRY(const auto block, OpenBlock::open(parts_.reader, entry.block));
-            for (const std::uint32_t place : entry.places) QUERN_CHECK(add_events(block, place, task, page.items));
-            from = entry.block + 1;
+    QUERN_TRY(const auto entries, activity_of_task(*at->reader, task, from, at->number(), kLedgerPageBlocks + 1));
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const auto& entry = entries[i];
+        if (cancelled && cancelled()) return cancelled_error();
+        if (page.items.size() >= limit || i == kLedgerPageBlocks) {
+            page.next = entry.block;
+            break;
         }
-        if (entries.size() < kIndexPage) return page;
+        QUERN_TRY(const auto block, OpenBlock::open(parts_.reader, entry.block));
+        for (const std::uint32_t place : entry.places) QUERN_CHECK(add_events(block, place, task, page.items));
     }
+    return page;
 }
 
 Expected<api::LedgerPage<api::StatementBlock>> ChainLedger::statement(const types::Address& account, std::uint64_t from,
@@ -95,27 +91,25 @@ Expected<api::LedgerPage<api::StatementBlock>> ChainLedger::statement(const type
     api::LedgerPage<api::StatementBlock> page;
     const auto at = parts_.board.latest();
     std::size_t movements = 0;
-    for (;;) {
-        QUERN_TRY(const auto entries,
-                  activity_of_account(*at->reader, account, from, std::min(to, at->number()), kIndexPage));
-        for (const auto& entry : entries) {
-            if (cancelled && cancelled()) return cancelled_error();
-            if (movements >= limit) {
-                page.next = entry.block;
-                return page;
-            }
-            QUERN_TRY(const auto block, OpenBlock::open(parts_.reader, entry.block));
-            Bookkeeper books({parts_.setup.genesis.params, parts_.market}, account, entry.before, entry.after);
-            for (const std::uint32_t place : entry.places) {
-                QUERN_TRY(const auto transaction, block.transaction(place));
-                QUERN_CHECK(books.add(transaction, block.receipt(place), block.place_of(transaction)));
-            }
-            page.items.push_back({entry.block, entry.before, entry.after, books.finish()});
-            movements += page.items.back().movements.size();
-            from = entry.block + 1;
+    QUERN_TRY(const auto entries,
+              activity_of_account(*at->reader, account, from, std::min(to, at->number()), kLedgerPageBlocks + 1));
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const auto& entry = entries[i];
+        if (cancelled && cancelled()) return cancelled_error();
+        if (movements >= limit || i == kLedgerPageBlocks) {
+            page.next = entry.block;
+            break;
         }
-        if (entries.size() < kIndexPage) return page;
+        QUERN_TRY(const auto block, OpenBlock::open(parts_.reader, entry.block));
+        Bookkeeper books({parts_.setup.genesis.params, parts_.market}, account, entry.before, entry.after);
+        for (const std::uint32_t place : entry.places) {
+            QUERN_TRY(const auto transaction, block.transaction(place));
+            QUERN_CHECK(books.add(transaction, block.receipt(place), block.place_of(transaction)));
+        }
+        page.items.push_back({entry.block, entry.before, entry.after, books.finish()});
+        movements += page.items.back().movements.size();
     }
+    return page;
 }
 
 }  // namespace quern::node

@@ -11,6 +11,9 @@
 
 namespace quern::node {
 
+// Blocks that are opened for one page, whatever its limit: what an answering thread does in time.
+inline constexpr std::size_t kLedgerPageBlocks = 256;
+
 class ChainLedger final : public chain::api::Ledger {
 public:
     struct Parts {  // all outlive the ledger

@@ -125,6 +125,18 @@ TEST_F(LedgerTest, pages_end_with_a_block) {
     EXPECT_EQ(blocks(statement(1, 3)), std::vector<std::uint64_t>{3});
 }
 
+// Each block is read whole: a page has an end whatever it is asked for.
+TEST_F(LedgerTest, pages_open_so_many_blocks_at_most) {
+    for (std::size_t i = 0; i < kLedgerPageBlocks + 1; ++i)
+        one(1, NativeKind::bond, types::BondPayload{types::Role::solver, 1'000});
+    const auto first = statement(1, 0, 1'000'000, 1'000'000);
+    EXPECT_EQ(first.items.size(), kLedgerPageBlocks);
+    ASSERT_EQ(first.next, kLedgerPageBlocks + 1);
+    const auto last = statement(1, *first.next, 1'000'000, 1'000'000);
+    EXPECT_EQ(last.items.size(), 1U);
+    EXPECT_FALSE(last.next);
+}
+
 TEST_F(LedgerTest, says_what_was_held_before_and_after_each_block) {
     const Uint256 before = balance(test_address(1));
     one(1, NativeKind::bond, types::BondPayload{types::Role::verifier, 5'000'000});

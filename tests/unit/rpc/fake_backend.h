@@ -276,8 +276,9 @@ public:
     api::LedgerPage<api::Happening> events;
     api::LedgerPage<api::StatementBlock> blocks;
     mutable Asked asked;
+    std::uint64_t begins = 1;
 
-    Expected<std::uint64_t> since() const override { return std::uint64_t{1}; }
+    Expected<std::uint64_t> since() const override { return begins; }
     Expected<api::LedgerPage<api::Happening>> task_history(std::uint64_t, std::uint64_t from, std::size_t limit,
                                                            const Cancelled& cancelled) const override {
         asked = {from, 0, limit};

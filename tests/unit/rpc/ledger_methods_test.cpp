@@ -265,13 +265,13 @@ protected:
 
 TEST_F(StatementTextTest, is_csv_with_a_header) {
     earn_and_lose();
-    ledger.blocks.items[0].movements[0].reason = "so, \"well\"";
+    ledger.blocks.items[0].movements[0].reason = "=so, \"well\"\x1b[2J";
     const auto csv = statement_csv(pages());
     ASSERT_TRUE(csv) << csv.error().to_string();
     const std::string_view begin =
         "time,block,task,role,category,reason,kind,balance_change_qrn,bond_change_qrn,amount_grains,"
         "balance_change_grains,bond_change_grains,transaction,from\r\n"
-        "2023-11-14T22:13:21Z,1,7,solver,reward,\"so, \"\"well\"\"\",tick,0.00000000000000003,0,30,30,0,0x";
+        "2023-11-14T22:13:21Z,1,7,solver,reward,sowell2J,tick,0.00000000000000003,0,30,30,0,0x";
     EXPECT_EQ(csv->substr(0, begin.size()), begin);
     EXPECT_EQ(std::count(csv->begin(), csv->end(), '\n'), 4);
     EXPECT_EQ(std::count(csv->begin(), csv->end(), '\r'), 4);
@@ -289,6 +289,16 @@ TEST_F(StatementTextTest, is_a_table_with_totals_that_says_whether_they_agree) {
     ASSERT_TRUE(other);
     EXPECT_NE(other->find("not listed (transfers, tips) -0.000000000000000001"), std::string::npos) << *other;
     EXPECT_NE(other->find("does not explain all"), std::string::npos);
+    EXPECT_NE(statement_remarks(pages())->find("does not explain all"), std::string::npos) << "with CSV, too";
+}
+
+TEST_F(StatementTextTest, says_when_the_index_begins_too_late_for_it) {
+    earn_and_lose();
+    ledger.begins = 2;
+    const auto remarks = statement_remarks(pages());
+    ASSERT_TRUE(remarks);
+    EXPECT_NE(remarks->find("index begins with block 2: nothing before it is listed"), std::string::npos) << *remarks;
+    EXPECT_EQ(remarks->find("explains every grain"), std::string::npos);
 }
 
 TEST_F(StatementTextTest, goes_on_until_the_last_page) {
@@ -305,12 +315,15 @@ TEST_F(StatementTextTest, goes_on_until_the_last_page) {
         {std::string(kPlain), {}, {}});
     ASSERT_TRUE(two);
     EXPECT_EQ(two->size(), 2U);
+    calls = 0;
     const auto endless = fetch_statement(
         [&](std::string_view, const json::Value&) -> Expected<Result> {
+            ++calls;
             return Result(json::Value::object({{"next", 5}}));
         },
         {std::string(kPlain), {}, {}});
     EXPECT_EQ(endless.error().name, "statement.bad_answer");
+    EXPECT_EQ(calls, 2);
 }
 
 TEST_F(StatementTextTest, says_what_the_node_refused_or_left_out) {
