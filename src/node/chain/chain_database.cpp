@@ -95,7 +95,13 @@ Expected<ChainSetup> open_chain_database(chain::store::Store& store, const std::
         }
         given = std::move(*parsed);
     }
-    QUERN_TRY(const auto version, chain::store::get_meta(store, kVersionName));
+    QUERN_TRY(auto version, chain::store::get_meta(store, kVersionName));
+    if (version && equal(*version, be64(kVersionWithoutIndex))) {
+        version = to_bytes(be64(kDatabaseVersion));
+        chain::store::WriteBatch batch;
+        chain::store::put_meta(batch, kVersionName, *version);
+        QUERN_CHECK(store.write(batch, true));
+    }
     if (version) {
         QUERN_TRY(auto setup, load(store, *version));
         if (archive && !setup.archive)

@@ -10,7 +10,10 @@
 
 namespace quern::node {
 
-inline constexpr std::uint64_t kDatabaseVersion = 5;  // 5: receipts without blooms
+// 5: receipts without blooms; 6: an index of activity. One of version 5 becomes one of 6 when it is opened: a program
+// that keeps no index must not go on with it afterwards, since it would leave a hole.
+inline constexpr std::uint64_t kDatabaseVersion = 6;
+inline constexpr std::uint64_t kVersionWithoutIndex = 5;
 
 struct ChainSetup {
     chain::exec::Genesis genesis;

@@ -1,5 +1,6 @@
 #include "node/chain/chain.h"
 
+#include "base/big_endian.h"
 #include "chain/exec/block_validation.h"
 #include "chain/store/block_store.h"
 #include "chain/types/transaction_rules.h"
@@ -302,6 +303,11 @@ TEST(ChainDatabase, holds_one_chain) {
     other.params.market.retention_s += 1;
     EXPECT_EQ(open_chain_database(store, chain::exec::to_json(other).dump()).error().name, "node.wrong_genesis");
     chain::store::WriteBatch batch;
+    chain::store::put_meta(batch, "database_version", be64(kVersionWithoutIndex));
+    ASSERT_TRUE(store.write(batch, true));
+    EXPECT_TRUE(open_chain_database(store, std::nullopt));
+    EXPECT_EQ(chain::store::get_meta(store, "database_version")->value(), to_bytes(be64(kDatabaseVersion)))
+        << "no program may go on with it that keeps no index";
     chain::store::put_meta(batch, "database_version", Bytes{9});
     ASSERT_TRUE(store.write(batch, true));
     EXPECT_EQ(open_chain_database(store, std::nullopt).error().name, "node.database_version");
