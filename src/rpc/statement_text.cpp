@@ -7,42 +7,23 @@
 #include <map>
 
 #include "base/uint256.h"
+#include "chain/types/amount.h"
+#include "rpc/balance.h"
 
 namespace quern::rpc {
 namespace {
 
 constexpr std::size_t kMaxStatementPages = 10'000;  // a node that never comes to an end must not fill the memory
-constexpr std::size_t kQrnDecimals = 18;
 
 tl::unexpected<Error> bad_answer(const Error& error) { return fail("statement.bad_answer", error.to_string()); }
 
-// A sum of what came and what went, in grains.
-struct Sum {
-    Uint256 came;
-    Uint256 went;
-
-    // Decimal, negative ones with a sign.
-    Status add(std::string_view text) {
-        const bool negative = text.starts_with('-');
-        QUERN_TRY(const Uint256 grains, Uint256::from_decimal(negative ? text.substr(1) : text));
-        (negative ? went : came) += grains;
-        return {};
-    }
-    [[nodiscard]] std::string qrn() const {
-        const bool negative = came < went;
-        std::string digits = (negative ? went - came : came - went).to_decimal();
-        if (digits.size() <= kQrnDecimals) digits.insert(0, kQrnDecimals + 1 - digits.size(), '0');
-        digits.insert(digits.size() - kQrnDecimals, 1, '.');
-        while (digits.back() == '0') digits.pop_back();
-        if (digits.back() == '.') digits.pop_back();
-        return negative ? "-" + digits : digits;
-    }
-};
-
-Expected<std::string> in_qrn(std::string_view grains) {
-    Sum sum;
-    QUERN_CHECK(sum.add(grains));
-    return sum.qrn();
+// Decimal grains, negative ones with a sign.
+Expected<Balance> read_balance(std::string_view text) {
+    const bool negative = text.starts_with('-');
+    QUERN_TRY(const Uint256 grains, Uint256::from_decimal(negative ? text.substr(1) : text));
+    Balance balance;
+    negative ? balance.take(grains) : balance.add(grains);
+    return balance;
 }
 
 std::string utc(std::uint64_t seconds) {
@@ -67,8 +48,9 @@ std::string text_of(const json::Value& object, std::string_view name) {
 
 // One movement, as a line shows it.
 struct Line {
-    std::string time, block, task, role, category, reason, kind, balance_qrn, bond_qrn, amount, balance, bond,
-        transaction, from;
+    std::string time, block, task, role, category, reason, kind, amount, transaction, from;
+    Balance balance;  // what it changed of it
+    Balance bond;
 };
 
 Expected<Line> read_line(const json::Value& movement) {
@@ -87,26 +69,24 @@ Expected<Line> read_line(const json::Value& movement) {
     line.amount = grains.to_decimal();
     QUERN_TRY(const std::string_view balance, movement.get_string("balanceChange"));
     QUERN_TRY(const std::string_view bond, movement.get_string("bondChange"));
-    line.balance = balance;
-    line.bond = bond;
-    QUERN_TRY(line.balance_qrn, in_qrn(balance));
-    QUERN_TRY(line.bond_qrn, in_qrn(bond));
+    QUERN_TRY(line.balance, read_balance(balance));
+    QUERN_TRY(line.bond, read_balance(bond));
     return line;
 }
 
-// Visits the movements of all pages. Error: statement.bad_answer.
-template <class Visit>
-Status for_each_line(const std::vector<json::Value>& pages, Visit&& visit) {
+// The movements of all pages. Error: statement.bad_answer.
+Expected<std::vector<Line>> read_lines(const std::vector<json::Value>& pages) {
+    std::vector<Line> lines;
     for (const json::Value& page : pages) {
         const auto movements = page.get_array("movements");
         if (!movements) return bad_answer(movements.error());
         for (const json::Value& movement : *movements) {
-            const auto line = read_line(movement);
+            auto line = read_line(movement);
             if (!line) return bad_answer(line.error());
-            visit(*line);
+            lines.push_back(std::move(*line));
         }
     }
-    return {};
+    return lines;
 }
 
 void put(std::string& out, const std::string& text, std::size_t width, bool right = false) {
@@ -121,7 +101,7 @@ void end_line(std::string& out) {
 }
 
 // What the account held before the first page and after the last one, and the movements' sum in between.
-Expected<std::string> agreement(const std::vector<json::Value>& pages, const Sum& listed) {
+Expected<std::string> agreement(const std::vector<json::Value>& pages, const Balance& listed) {
     std::optional<std::string> before;
     std::string after;
     bool agree = true;
@@ -142,30 +122,34 @@ Expected<std::string> agreement(const std::vector<json::Value>& pages, const Sum
     const bool whole = since <= std::max<std::uint64_t>(from, 1);
     QUERN_TRY(const Uint256 opening, Uint256::from_hex_quantity(*before));
     QUERN_TRY(const Uint256 closing, Uint256::from_hex_quantity(after));
-    const Sum rest{closing + listed.went, opening + listed.came};
-    const std::string unlisted = rest.qrn();
-    return "balance before " + Sum{opening, {}}.qrn() + ", after " + Sum{closing, {}}.qrn() + ", listed " +
-           listed.qrn() + ", not listed (transfers, tips) " + unlisted + "\n" +
+    Balance unlisted;
+    unlisted.add(closing);
+    unlisted.take(opening);
+    unlisted.take(listed);
+    return "balance before " + chain::types::in_qrn(opening) + ", after " + chain::types::in_qrn(closing) +
+           ", listed " + listed.qrn() + ", not listed (transfers, tips) " + unlisted.qrn() + "\n" +
            (whole
                 ? ""
                 : "The node's index begins with block " + std::to_string(since) + ": nothing before it is listed.\n") +
-           (!(agree && unlisted == "0") ? "The list does not explain all of it: see \"check\" of account_statement.\n"
-            : whole                     ? "The list explains every grain of balance and bonds.\n"
-                                        : "");
+           (!(agree && unlisted.is_zero())
+                ? "The list does not explain all of it: see \"check\" of account_statement.\n"
+            : whole ? "The list explains every grain of balance and bonds.\n"
+                    : "");
+}
+
+Expected<std::string> remarks(const std::vector<json::Value>& pages, const std::vector<Line>& lines) {
+    Balance listed;
+    for (const Line& line : lines) listed.add(line.balance);
+    auto agrees = agreement(pages, listed);
+    if (!agrees) return bad_answer(agrees.error());
+    return agrees;
 }
 
 }  // namespace
 
 Expected<std::string> statement_remarks(const std::vector<json::Value>& pages) {
-    Sum listed;
-    Status status;
-    QUERN_CHECK(for_each_line(pages, [&](const Line& line) {
-        if (status) status = listed.add(line.balance);
-    }));
-    QUERN_CHECK(status);
-    auto agrees = agreement(pages, listed);
-    if (!agrees) return bad_answer(agrees.error());
-    return agrees;
+    QUERN_TRY(const auto lines, read_lines(pages));
+    return remarks(pages, lines);
 }
 
 Expected<std::vector<json::Value>> fetch_statement(const Ask& ask, const StatementQuery& query) {
@@ -189,49 +173,49 @@ Expected<std::vector<json::Value>> fetch_statement(const Ask& ask, const Stateme
 }
 
 Expected<std::string> statement_csv(const std::vector<json::Value>& pages) {
+    QUERN_TRY(const auto lines, read_lines(pages));
     std::string out =
         "time,block,task,role,category,reason,kind,balance_change_qrn,bond_change_qrn,amount_grains,"
         "balance_change_grains,bond_change_grains,transaction,from\r\n";
-    QUERN_CHECK(for_each_line(pages, [&](const Line& line) {
-        for (const std::string* each :
-             {&line.time, &line.block, &line.task, &line.role, &line.category, &line.reason, &line.kind,
-              &line.balance_qrn, &line.bond_qrn, &line.amount, &line.balance, &line.bond, &line.transaction})
-            out += *each + ",";
+    for (const Line& line : lines) {
+        for (const std::string& each :
+             {line.time, line.block, line.task, line.role, line.category, line.reason, line.kind, line.balance.qrn(),
+              line.bond.qrn(), line.amount, line.balance.grains(), line.bond.grains(), line.transaction})
+            out += each + ",";
         out += line.from + "\r\n";
-    }));
+    }
     return out;
 }
 
 Expected<std::string> statement_table(const std::vector<json::Value>& pages) {
     struct Total {
         std::uint64_t count = 0;
-        Sum balance;
-        Sum bond;
+        Balance balance;
+        Balance bond;
     };
-    std::vector<Line> lines;
-    QUERN_CHECK(for_each_line(pages, [&](const Line& line) { lines.push_back(line); }));
+    QUERN_TRY(const auto lines, read_lines(pages));
     std::size_t wide = std::string_view("balance").size();
-    for (const Line& line : lines) wide = std::max({wide, line.balance_qrn.size(), line.bond_qrn.size()});
+    for (const Line& line : lines) wide = std::max({wide, line.balance.qrn().size(), line.bond.qrn().size()});
     std::string out;
-    const auto put_line = [&](const Line& line) {
+    const auto put_line = [&](const Line& line, const std::string& balance, const std::string& bond) {
         put(out, line.time, 20);
         put(out, line.block, 8, true);
         put(out, line.task, 6, true);
         put(out, line.role, 13);
         put(out, line.category, 16);
         put(out, line.reason, 18);
-        put(out, line.balance_qrn, wide, true);
-        put(out, line.bond_qrn, wide, true);
+        put(out, balance, wide, true);
+        put(out, bond, wide, true);
         end_line(out);
     };
-    put_line({"time", "block", "task", "role", "category", "reason", "", "balance", "bond", "", "", "", "", ""});
+    put_line({"time", "block", "task", "role", "category", "reason", {}, {}, {}, {}, {}, {}}, "balance", "bond");
     std::map<std::string, Total> totals;
     for (const Line& line : lines) {
-        put_line(line);
+        put_line(line, line.balance.qrn(), line.bond.qrn());
         Total& total = totals[line.category];
         ++total.count;
-        QUERN_CHECK(total.balance.add(line.balance));
-        QUERN_CHECK(total.bond.add(line.bond));
+        total.balance.add(line.balance);
+        total.bond.add(line.bond);
     }
     out += "\nTotals, in QRN:\n";
     for (const auto& [category, total] : totals) {
@@ -241,8 +225,8 @@ Expected<std::string> statement_table(const std::vector<json::Value>& pages) {
         put(out, total.bond.qrn(), wide, true);
         end_line(out);
     }
-    QUERN_TRY(const std::string remarks, statement_remarks(pages));
-    return out + "\n" + remarks;
+    QUERN_TRY(const std::string told, remarks(pages, lines));
+    return out + "\n" + told;
 }
 
 }  // namespace quern::rpc

@@ -23,15 +23,6 @@ Expected<Uint256> parse_amount(std::string_view text) {
     return Uint256::from_decimal(digits + fraction);
 }
 
-std::string in_qrn(const Uint256& grains) {
-    std::string digits = grains.to_decimal();
-    if (digits.size() <= kQrnDecimals) digits.insert(0, kQrnDecimals + 1 - digits.size(), '0');
-    digits.insert(digits.size() - kQrnDecimals, 1, '.');
-    while (digits.back() == '0') digits.pop_back();
-    if (digits.back() == '.') digits.pop_back();
-    return digits;
-}
-
 Expected<Uint256> amount_of_option(std::string_view option, const std::string& text) {
     return named(std::string(option) + " " + text, parse_amount(text));
 }

@@ -7,16 +7,16 @@
 
 #include "base/uint256.h"
 #include "chain/types/address.h"
+#include "chain/types/amount.h"
 
 namespace quern::wallet {
 
-inline constexpr std::size_t kQrnDecimals = 18;
+using chain::types::in_qrn;
+using chain::types::kQrnDecimals;
 inline constexpr std::size_t kGweiDecimals = 9;
 
 // "1.5qrn", "2gwei", "1000" (grains) or "0x3e8" (grains). Errors: amount.too_many_decimals, uint256.*.
 [[nodiscard]] Expected<Uint256> parse_amount(std::string_view text);
-// Grains as QRN, without trailing zeros: "1.5".
-[[nodiscard]] std::string in_qrn(const Uint256& grains);
 
 // The value, or its error with the option (or file) that it came from before the detail.
 template <class T>

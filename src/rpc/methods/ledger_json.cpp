@@ -7,39 +7,17 @@ namespace quern::rpc::methods {
 using Sign = chain::api::Movement::Sign;
 
 namespace {
-constexpr std::size_t kQrnDecimals = 18;
 
 template <class T>
 json::Value or_null(const std::optional<T>& value) {
     return value ? json::Value(*value) : json::Value();
 }
 
-std::string with_sign(bool negative, std::string digits) { return negative ? "-" + digits : digits; }
-
 }  // namespace
 
-std::string in_qrn(const Uint256& grains) {
-    std::string digits = grains.to_decimal();
-    if (digits.size() <= kQrnDecimals) digits.insert(0, kQrnDecimals + 1 - digits.size(), '0');
-    digits.insert(digits.size() - kQrnDecimals, 1, '.');
-    while (digits.back() == '0') digits.pop_back();
-    if (digits.back() == '.') digits.pop_back();
-    return digits;
-}
-
-void Balance::add(const Uint256& grains, Sign sign) {
-    if (sign == Sign::plus) add(grains);
-    if (sign == Sign::minus) take(grains);
-}
-
-std::string Balance::grains() const {
-    const bool negative = came_ < went_;
-    return with_sign(negative, (negative ? went_ - came_ : came_ - went_).to_decimal());
-}
-
-std::string Balance::qrn() const {
-    const bool negative = came_ < went_;
-    return with_sign(negative, in_qrn(negative ? went_ - came_ : came_ - went_));
+void add(Balance& sum, const Uint256& grains, Sign sign) {
+    if (sign == Sign::plus) sum.add(grains);
+    if (sign == Sign::minus) sum.take(grains);
 }
 
 json::Value place_json(const chain::api::Place& place) {

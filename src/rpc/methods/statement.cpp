@@ -23,8 +23,8 @@ json::Value movement_json(const api::Movement& movement) {
     json::Value object = place_json(movement.place);
     Balance balance;
     Balance bond;
-    balance.add(movement.amount, movement.balance);
-    bond.add(movement.amount, movement.bond);
+    add(balance, movement.amount, movement.balance);
+    add(bond, movement.amount, movement.bond);
     object.set("task", movement.task ? json::Value(*movement.task) : json::Value());
     object.set("role", role_json(movement));
     object.set("category", movement.category);
@@ -74,9 +74,9 @@ public:
         for (const auto& [role, amount] : whole_bonds(blocks.back().after)) bonds_[role].after = amount;
         for (const auto& block : blocks)
             for (const auto& movement : block.movements) {
-                balance_.listed.add(movement.amount, movement.balance);
+                add(balance_.listed, movement.amount, movement.balance);
                 if (movement.role && movement.bond != Sign::none)
-                    bonds_[*movement.role].listed.add(movement.amount, movement.bond);
+                    add(bonds_[*movement.role].listed, movement.amount, movement.bond);
             }
     }
     [[nodiscard]] json::Value told() const {
