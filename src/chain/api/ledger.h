@@ -86,12 +86,13 @@ public:
     // The first block that the index knows, later than 1 where the chain was there before the index was.
     [[nodiscard]] virtual Expected<std::uint64_t> since() const = 0;
     // The events of a task from block `from` on, in order; the page ends with the block in which it has `limit` of
-    // them. Errors: ledger.cancelled (busy), store.*.
+    // them, or before. Errors: ledger.cancelled (busy), store.*.
     [[nodiscard]] virtual Expected<LedgerPage<Happening>> task_history(std::uint64_t task, std::uint64_t from,
                                                                        std::size_t limit,
                                                                        const Cancelled& cancelled) const = 0;
     // What moved the account's money in blocks `from` to `to`, as far as market and staking did it, with the gas of
-    // what it sent for that; the page ends with the block in which it has `limit` movements. Errors: as above.
+    // what it sent for that; the page ends with the block in which it has `limit` movements, or before. Errors: as
+    // above.
     [[nodiscard]] virtual Expected<LedgerPage<StatementBlock>> statement(const types::Address& account,
                                                                          std::uint64_t from, std::uint64_t to,
                                                                          std::size_t limit,

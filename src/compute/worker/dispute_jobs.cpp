@@ -235,8 +235,8 @@ std::vector<std::uint64_t> DisputeJobs::checkpoints_before(Playing& playing, std
 
 void DisputeJobs::keep_state(const Playing& playing, std::uint64_t step, const vm::tensor::State& state) {
     const WorkerOptions& options = playing.context->options;
-    const auto used = Workspace::used_bytes(options.datadir);
-    if (!used || (*used + state_bytes(playing.inputs->programs.any())) >> 20 > options.max_disk_mib) return;
+    if (!Workspace::has_room(options.datadir, state_bytes(playing.inputs->programs.any()), options.max_disk_mib))
+        return;
     const Hash32 root = vm::tensor::state_root(state, playing.context->pool.get(), playing.cancellation);
     if (playing.cancellation->requested()) return;
     if (const Status kept = playing.kept.write(step, root, state); !kept)

@@ -150,11 +150,6 @@ void Replay::drop_start(std::uint64_t segment) {
     kept_.erase(segment);
 }
 
-bool Replay::has_room_for_start() const {
-    const auto used = Workspace::used_bytes(context_->options.datadir);
-    return used && (*used + state_bytes(inputs_->programs.any())) >> 20 <= context_->options.max_disk_mib;
-}
-
 // Many states of one history are not to keep a solver in this process from bidding.
 std::size_t Replay::most_starts() const {
     const std::uint64_t room = (context_->options.max_disk_mib << 20) / 2;
@@ -171,7 +166,10 @@ void Replay::keep_start(std::uint64_t segment) {
         for (const std::uint64_t each : std::set<std::uint64_t>(kept_))
             if (each % kept_each_ != 0) drop_start(each);
     }
-    if (segment % kept_each_ != 0 || !has_room_for_start()) return;
+    const WorkerOptions& options = context_->options;
+    const bool wanted = segment % kept_each_ == 0;
+    if (!wanted || !Workspace::has_room(options.datadir, state_bytes(inputs_->programs.any()), options.max_disk_mib))
+        return;
     if (const Status written = files_->write(first_step_of(segment), root_before(segment), state_); !written)
         log::warning(log::Category::worker, "a state is not kept step={} reason={}", first_step_of(segment),
                      written.error().to_string());

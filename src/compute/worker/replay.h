@@ -62,7 +62,6 @@ private:
     [[nodiscard]] Expected<vm::tensor::State> checkpoint_before(std::uint64_t segment);
     void keep_start(std::uint64_t segment);
     void drop_start(std::uint64_t segment);
-    [[nodiscard]] bool has_room_for_start() const;
     [[nodiscard]] std::size_t most_starts() const;
     void go_back();
     [[nodiscard]] Hash32 root_before(std::uint64_t segment) const;

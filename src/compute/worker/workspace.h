@@ -26,6 +26,11 @@ public:
 
     // Bytes of all tasks' files. Errors fs.*.
     [[nodiscard]] static Expected<std::uint64_t> used_bytes(const std::string& datadir);
+    // Whether there is room for so many bytes more; not when that cannot be told.
+    [[nodiscard]] static bool has_room(const std::string& datadir, std::uint64_t more, std::uint64_t max_mib) {
+        const auto used = used_bytes(datadir);
+        return used && (*used + more) >> 20 <= max_mib;
+    }
     // Removes the files of each task that is not in `live`; gives their number. Errors fs.*.
     [[nodiscard]] static Expected<std::size_t> remove_all_but(const std::string& datadir,
                                                               const std::set<std::uint64_t>& live);

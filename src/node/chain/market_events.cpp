@@ -51,6 +51,35 @@ void name_fields(const Event& event, json::Value& fields) {
         fields.set("lossValue", static_cast<double>(std::bit_cast<float>(event.loss)));
 }
 
+// What an event or a payload names; a tick names one or the other.
+template <class Record>
+std::optional<std::uint64_t> task_in(const Record& record) {
+    if constexpr (std::is_same_v<Record, types::TickPayload>) {
+        if (record.object == types::TickObject::task) return record.id;
+    } else if constexpr (requires { record.task; }) {
+        return record.task;
+    }
+    return std::nullopt;
+}
+template <class Record>
+std::optional<std::uint64_t> dispute_in(const Record& record) {
+    if constexpr (std::is_same_v<Record, types::TickPayload>) {
+        if (record.object == types::TickObject::dispute) return record.id;
+    } else if constexpr (requires { record.dispute; }) {
+        return record.dispute;
+    }
+    return std::nullopt;
+}
+
+template <class Name>
+std::optional<std::uint64_t> named_by(const types::abi::NativeCall& call, Name&& name) {
+    return types::visit_kind(call.kind, [&](auto, auto tag) -> std::optional<std::uint64_t> {
+        using Payload = typename decltype(tag)::Payload;
+        const auto record = types::decode_record<Payload>(call.payload);
+        return record ? name(*record) : std::nullopt;
+    });
+}
+
 }  // namespace
 
 std::optional<MarketEvent> read_market_event(const types::Log& log) {
@@ -59,21 +88,11 @@ std::optional<MarketEvent> read_market_event(const types::Log& log) {
 }
 
 std::optional<std::uint64_t> task_of(const MarketEvent& event) {
-    return std::visit(
-        [](const auto& each) -> std::optional<std::uint64_t> {
-            if constexpr (requires { each.task; }) return each.task;
-            return std::nullopt;
-        },
-        event);
+    return std::visit([](const auto& each) { return task_in(each); }, event);
 }
 
 std::optional<std::uint64_t> dispute_of(const MarketEvent& event) {
-    return std::visit(
-        [](const auto& each) -> std::optional<std::uint64_t> {
-            if constexpr (requires { each.dispute; }) return each.dispute;
-            return std::nullopt;
-        },
-        event);
+    return std::visit([](const auto& each) { return dispute_in(each); }, event);
 }
 
 std::optional<types::Address> account_of(const MarketEvent& event) {
@@ -124,31 +143,11 @@ std::optional<types::abi::NativeCall> native_call_of(const types::Transaction& t
 }
 
 std::optional<std::uint64_t> task_named_by(const types::abi::NativeCall& call) {
-    return types::visit_kind(call.kind, [&](auto, auto tag) -> std::optional<std::uint64_t> {
-        using Payload = typename decltype(tag)::Payload;
-        const auto record = types::decode_record<Payload>(call.payload);
-        if (!record) return std::nullopt;
-        if constexpr (std::is_same_v<Payload, types::TickPayload>) {
-            if (record->object == types::TickObject::task) return record->id;
-        } else if constexpr (requires { record->task; }) {
-            return record->task;
-        }
-        return std::nullopt;
-    });
+    return named_by(call, [](const auto& payload) { return task_in(payload); });
 }
 
 std::optional<std::uint64_t> dispute_named_by(const types::abi::NativeCall& call) {
-    return types::visit_kind(call.kind, [&](auto, auto tag) -> std::optional<std::uint64_t> {
-        using Payload = typename decltype(tag)::Payload;
-        const auto record = types::decode_record<Payload>(call.payload);
-        if (!record) return std::nullopt;
-        if constexpr (std::is_same_v<Payload, types::TickPayload>) {
-            if (record->object == types::TickObject::dispute) return record->id;
-        } else if constexpr (requires { record->dispute; }) {
-            return record->dispute;
-        }
-        return std::nullopt;
-    });
+    return named_by(call, [](const auto& payload) { return dispute_in(payload); });
 }
 
 }  // namespace quern::node

@@ -71,6 +71,17 @@ protected:
         trained = {};
     }
     Hash32 put(Bytes content) { return *context.node->put_content(content); }
+    // Of another worker, which has seen nothing of the task yet.
+    Context context_with(InputStore& fresh) {
+        return {options,
+                clock,
+                fresh,
+                stop,
+                {},
+                std::make_unique<ContentNode>(contents),
+                std::make_shared<ThreadPool>(1),
+                std::make_unique<OsRng>()};
+    }
     // The proved claim when its verifiers are drawn, and what its solver does then.
     TaskClaim drawn(std::uint64_t samples, std::uint8_t beacon = 1) const {
         TaskClaim live = proved();
@@ -591,14 +602,7 @@ TEST_F(LongTraining, is_trained_again_by_who_watches_where_nobody_serves_its_his
         if (!wrong) live.claim.history_root = trained.proof->history_root;
         contents.files.erase(live.claim.history_content);
         InputStore fresh{InputLimits{}};  // has not seen the manifest
-        Context watching{options,
-                         clock,
-                         fresh,
-                         stop,
-                         {},
-                         std::make_unique<ContentNode>(contents),
-                         std::make_shared<ThreadPool>(1),
-                         std::make_unique<OsRng>()};
+        Context watching = context_with(fresh);
         auto replay = Replay::begin(watching, live, {0, 1}, {}, {}, Duty::voluntary);
         ASSERT_TRUE(replay) << replay.error().to_string();
         EXPECT_FALSE((*replay)->served());
@@ -621,14 +625,7 @@ TEST_F(LongTraining, tells_where_it_is_wrong_once_its_history_is_served) {
     const Bytes manifest = contents.files.at(live.claim.history_content);
     contents.files.erase(live.claim.history_content);
     InputStore fresh{InputLimits{}};
-    Context watching{options,
-                     clock,
-                     fresh,
-                     stop,
-                     {},
-                     std::make_unique<ContentNode>(contents),
-                     std::make_shared<ThreadPool>(1),
-                     std::make_unique<OsRng>()};
+    Context watching = context_with(fresh);
     auto replay = Replay::begin(watching, live, {0, 1}, {}, {Fault::flip_element, 5'250}, Duty::voluntary);
     ASSERT_TRUE(replay) << replay.error().to_string();
     contents.files[live.claim.history_content] = manifest;
@@ -646,14 +643,7 @@ TEST_F(LongTraining, begins_where_the_task_says_when_its_history_names_something
         manifest.checkpoint_contents.front() = named;
         contents.files[live.claim.history_content] = core::encode(manifest);
         InputStore fresh{InputLimits{}};
-        Context watching{options,
-                         clock,
-                         fresh,
-                         stop,
-                         {},
-                         std::make_unique<ContentNode>(contents),
-                         std::make_shared<ThreadPool>(1),
-                         std::make_unique<OsRng>()};
+        Context watching = context_with(fresh);
         auto replay = Replay::begin(watching, live, {0, 1}, {}, {}, Duty::voluntary);
         ASSERT_TRUE(replay) << replay.error().to_string();
         const Status status = (*replay)->advance(Slice(watching, 600'000));
