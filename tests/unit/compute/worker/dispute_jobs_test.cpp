@@ -157,22 +157,25 @@ protected:
         task_ = world.task(id);
         return task_;
     }
+    // Of a rival that stands for the truth.
+    [[nodiscard]] PlayOrder rival_order(std::uint64_t dispute) {
+        PlayOrder order;
+        order.live = world.shared_live(id);
+        order.dispute = world.shared_dispute(dispute);
+        order.game = std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
+        order.play = {dispute, core::Side::rival, core::may_move(*order.game, core::Side::rival),
+                      std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
+        order.position = position_of(*order.game);
+        if (const auto* post = waiting_post(*order.game)) order.post = std::make_shared<const core::SplitMove>(*post);
+        return order;
+    }
     // By a whistleblower that plays what the jobs work out.
     void expect_beaten(const History& lie) {
         world.bond_role(kWhistleblower, Role::whistleblower, 1'000'000);
         const std::uint64_t dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
         core::DisputeStrategy liar(party_of(world.live(id), lie));
         for (int block = 0; block < 60 && world.dispute(dispute).closed_at == 0; ++block) {
-            PlayOrder order;
-            order.live = world.shared_live(id);
-            order.dispute = world.shared_dispute(dispute);
-            order.game =
-                std::make_shared<const core::Game>(*chain::types::decode_record<core::Game>(order.dispute->game));
-            order.play = {dispute, core::Side::rival, core::may_move(*order.game, core::Side::rival),
-                          std::make_shared<const std::vector<Hash32>>(truth.roots), core::next_deadline(*order.game)};
-            order.position = position_of(*order.game);
-            if (const auto* post = waiting_post(*order.game))
-                order.post = std::make_shared<const core::SplitMove>(*post);
+            const PlayOrder order = rival_order(dispute);
             board.give({{dispute, order}});
             while (jobs.work(context)) {
             }
@@ -282,6 +285,32 @@ TEST_F(DisputeJobsTest, beats_a_lie_that_nobody_serves) {
     const LocalStates files(*Workspace::open(options.datadir, task_of(wrong)), wrong.root);
     ASSERT_TRUE(files.write(3, truth.roots[2], truth.states[2]));
     expect_beaten(wrong);
+}
+
+// A verifier's FAIL begins with states that it was served: it waits for the manifest, and does not train again instead.
+TEST_F(DisputeJobsTest, waits_for_the_history_that_a_verifier_was_served) {
+    const History first = compute_history(kSteps, 1, 1U << 20);
+    (void)task_of(first);
+    world.bond_role(kWhistleblower, Role::whistleblower, 1'000'000);
+    const std::uint64_t dispute = challenge(id, kWhistleblower, 0, truth.root, history_opening(truth));
+    core::DisputeStrategy liar(party_of(world.live(id), first));
+    const auto post = liar.next_move(*rival_order(dispute).game, core::Side::defender, nullptr);
+    ASSERT_TRUE(post);
+    world.begin();
+    send(kSolver, dispute, *post);
+    ASSERT_TRUE(world.finish());
+    contents.files.erase(crypto::sha256(as_bytes("history")));
+    for (const Role role : {Role::verifier, Role::whistleblower}) {
+        PlayOrder order = rival_order(dispute);
+        ASSERT_TRUE(order.play.due);
+        auto told = *order.dispute;
+        told.rival_role = role;
+        order.dispute = std::make_shared<const chain::types::Dispute>(told);
+        board.give({{dispute, order}});
+        while (jobs.work(context)) {
+        }
+        EXPECT_EQ(board.facts(order) != nullptr, role == Role::whistleblower);
+    }
 }
 
 TEST_F(DisputeJobsTest, beats_a_lie_whose_states_are_named_and_not_there) {
