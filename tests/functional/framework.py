@@ -26,7 +26,8 @@ BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "
          ("verifier2", "verifier", 400), ("verifier3", "verifier", 400), ("whistleblower", "whistleblower", 100)]
 # Quick blocks and short clocks; everything else as in the demo.
 BLOCK = {"min_block_ms": 80, "max_idle_ms": 100}
-MARKET = {"dispute_clock_s": 15, "forced_error_inverse": 0}  # but in test_forced_errors.py
+MARKET = {"dispute_clock_s": 15, "forced_error_inverse": 0,  # but in test_forced_errors.py
+          "held_percent": 0}  # but in test_held_share.py
 STEPS, INTERVAL, STRIDE = 40, 10, 5
 WINDOWS = {"bid_s": 6, "start_s": 30, "heartbeat_s": 30, "challenge_s": 8, "verify_s": 120}
 TASK_TIMEOUT_S = 240

@@ -15,6 +15,9 @@ EVENTS = {
     "DisputeMoved": (5, [("dispute", "uint64"), ("mover", "address")], [("phase", "uint8"), ("round", "uint64")]),
     "DisputeOpened": (5, [("dispute", "uint64"), ("task", "uint64")],
                       [("stretch", "uint32"), ("target", "uint32"), ("defender", "address"), ("rival", "address")]),
+    "DataChallenged": (5, [("task", "uint64"), ("submitter", "address")],
+                       [("slot", "uint32"), ("tile", "uint64"), ("prepaid", "uint256"), ("until", "uint64")]),
+    "DataAnswered": (5, [("task", "uint64"), ("from", "address")], [("slot", "uint32"), ("tile", "uint64")]),
     "Slashed": (2, [("account", "address")], [("role", "uint8"), ("amount", "uint256"), ("reason", "string")]),
 }
 CHOICES = {1: "truth", 2: "forced"}

@@ -1,5 +1,6 @@
 #include "chain/market/escrow.h"
 
+#include "chain/market/shares.h"
 #include "chain/market/storage.h"
 #include "chain/market/watchers.h"
 
@@ -67,6 +68,16 @@ Uint256 escrow_left(const types::Task& task) {
 }
 
 Uint256 solver_reward(const types::Claim& claim) { return work_price(claim.price, claim.work).value_or(Uint256()); }
+
+Uint256 held_share(const params::MarketParams& market, const Uint256& reward) {
+    return percent_of(reward, market.held_percent);
+}
+
+Uint256 held_after(const types::Task& task) {
+    Uint256 held = task.held;
+    for (const auto& asked : task.asked) held += asked.prepaid;
+    return held;
+}
 
 Uint256 verifier_fee(const types::Task& task, std::uint32_t stretch) {
     return verifier_fee(work_of(task), task.spec.money.price_cap, stretch_of(task, stretch).steps).value_or(Uint256());

@@ -42,6 +42,10 @@ struct Escrow {
 // Of a task that was accepted: they cannot overflow, since the same sums were checked at submission.
 [[nodiscard]] Uint256 escrow_left(const types::Task& task);
 [[nodiscard]] Uint256 solver_reward(const types::Claim& claim);  // at the winning price
+// What of it is held back, of a task's last stretch; rounded down.
+[[nodiscard]] Uint256 held_share(const params::MarketParams& market, const Uint256& reward);
+// What a final task still holds beside its deposit.
+[[nodiscard]] Uint256 held_after(const types::Task& task);
 [[nodiscard]] Uint256 verifier_fee(const types::Task& task, std::uint32_t stretch);
 [[nodiscard]] Uint256 price_at_cap(const types::Task& task, const Uint256& work);
 

@@ -64,6 +64,8 @@
     X(std::uint64_t, max_window_s, "max_window_s", 1'000'000, 1, kMaxWindowSeconds, "and so long at most")           \
     X(std::uint64_t, retention_s, "retention_s", 100'000, 0, bits64(40) + 1,                                         \
       "final tasks and their disputes stay so long")                                                                 \
+    X(std::uint64_t, held_percent, "held_percent", 20, 0, 50,                                                        \
+      "of the reward for a task's last stretch: held back until the result is accepted, or its retention is over")   \
     X(std::uint64_t, forced_error_inverse, "forced_error_inverse", 200, 0, bits64(32) + 1,                           \
       "1 / p_f: one report in so many must tell an altered result; 0: none has to, and nobody watches")              \
     X(Uint256, storage_deposit_per_byte, "storage_deposit_per_byte", 100'000'000'000, 0, bits(96),                   \

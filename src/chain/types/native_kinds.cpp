@@ -13,7 +13,6 @@ constexpr auto kKinds = std::to_array<NativeKindInfo>({
 });
 
 constexpr auto kReserved = std::to_array<ReservedKind>({
-    {0x32, "task_accept"},
     {0x33, "task_profile"},
     {0x39, "round_post"},
     {0x3a, "round_have"},
@@ -24,8 +23,6 @@ constexpr auto kReserved = std::to_array<ReservedKind>({
     {0x3f, "keys"},
     {0x43, "custody_claim"},
     {0x44, "custody_release"},
-    {0x55, "data_challenge"},
-    {0x56, "data_answer"},
     {0x61, "voucher"},
 });
 

@@ -31,6 +31,7 @@ namespace quern::chain::types {
     X(declare_capacity, roles, DeclareCapacityPayload, "declareCapacity", 10'000, 8)     \
     X(task_submit, tasks, TaskSubmitPayload, "submit", 100'000, 16)                      \
     X(task_cancel, tasks, TaskIdPayload, "cancel", 20'000, 8)                            \
+    X(task_accept, tasks, TaskIdPayload, "accept", 20'000, 8)                            \
     X(task_bid, tasks, TaskBidPayload, "bid", 20'000, 8)                                 \
     X(task_start, tasks, TaskIdPayload, "start", 20'000, 8)                              \
     X(task_checkpoint, tasks, TaskCheckpointPayload, "checkpoint", 30'000, 8)            \
@@ -47,6 +48,8 @@ namespace quern::chain::types {
     X(dispute_split, disputes, DisputeSplitPayload, "split", 40'000, 8)                  \
     X(dispute_prove_leaf, disputes, DisputeProveLeafPayload, "proveLeaf", 150'000, 8)    \
     X(dispute_concede, disputes, DisputeConcedePayload, "concede", 40'000, 8)            \
+    X(data_challenge, disputes, DataChallengePayload, "dataChallenge", 20'000, 8)        \
+    X(data_answer, disputes, DataAnswerPayload, "dataAnswer", 40'000, 8)                 \
     X(tick, market, TickPayload, "tick", 60'000, 8)
 
 // Low byte of the group's reserved address 0x00…51xx.

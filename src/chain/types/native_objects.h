@@ -217,7 +217,7 @@ struct TaskBid {
 struct Payment {
     Address to;
     Uint256 amount;
-    std::string reason;  // "solver_reward", "verifier_fee", "refund", "dispute_cost", "bounty", "slash_share"
+    std::string reason;  // "solver_reward", "verifier_fee", "refund", "held_reward", ... (doc/objects.md, "Reasons")
     QUERN_FIELDS(v("to", to), v("amount", amount), v("reason", reason))
 };
 struct SlashRecord {
@@ -357,6 +357,15 @@ struct TaskSeat {
                  v("stretches", stretches))
 };
 
+// A piece of a settled task's last state that its submitter has asked for and nobody has shown yet.
+struct DataChallenge {
+    std::uint32_t slot = 0;
+    std::uint64_t tile = 0;   // modulo the slot's tiles
+    Uint256 prepaid;          // to who answers; the submitter's again when nobody does
+    std::uint64_t until = 0;  // market time from which a tick gives the held share to the submitter
+    QUERN_FIELDS(v("slot", slot), v("tile", tile), v("prepaid", prepaid), v("until", until))
+};
+
 inline constexpr std::size_t kMaxBarred = 64;
 inline constexpr std::size_t kMaxKeptRecords = 128;  // of payments and of slashes: the newest
 struct Task {
@@ -380,27 +389,32 @@ struct Task {
     std::uint64_t trace_work = 0;   // of hashing what a step of it computes, at most
     Uint256 escrow;                 // what is held for it now ...
     Uint256 deposit;                // ... of which for its bytes, until it is deleted (chain/market/storage.h)
-    std::vector<TaskBid> bids;      // as placed; from the draw to the start those that may still have it, in order
-    std::uint64_t draw_at = 0;      // height that anchors the solver's draw once bidding is closed, 0 before
-    std::vector<TaskSeat> seats;    // one from the assignment on
-    std::uint32_t settled = 0;      // stretches, in order, in whatever rounds: these are never done again
-    Uint256 settled_work;           // theirs, with its commitments
-    std::uint32_t passes = 0;       // of the one of them that the fewest verifiers stand for
-    Hash32 start_root;              // of the state that the next one begins with
-    Hash32 start_history;           // manifest of the history that ends with this state; zero: contents.init
-    Hash32 seed_beacon;             // fixes the data order: of the round that began the first of them, then of all
-    std::vector<Payment> payments;  // and slashes: since the last of them was settled; those before are its claim's
+    Uint256 held;                   // ... and of which the last stretch's solver is owed while it keeps the last state
+    std::vector<DataChallenge> asked;  // one at most, while something is held
+    std::vector<TaskBid> bids;         // as placed; from the draw to the start those that may still have it, in order
+    std::uint64_t draw_at = 0;         // height that anchors the solver's draw once bidding is closed, 0 before
+    std::vector<TaskSeat> seats;       // one from the assignment on
+    std::uint32_t settled = 0;         // stretches, in order, in whatever rounds: these are never done again
+    Uint256 settled_work;              // theirs, with its commitments
+    std::uint32_t passes = 0;          // of the one of them that the fewest verifiers stand for
+    Hash32 start_root;                 // of the state that the next one begins with
+    Hash32 start_history;              // manifest of the history that ends with this state; zero: contents.init
+    Hash32 seed_beacon;                // fixes the data order: of the round that began the first of them, then of all
+    std::vector<Payment> payments;     // and slashes: since the last of them was settled; those before are its claim's
     std::vector<SlashRecord> slashes;
     std::vector<Address> barred;  // solvers that lost this task; not eligible again; the newest kMaxBarred
     QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
                  v("failures", failures), v("roundsBegun", rounds_begun), v("since", since), v("deadline", deadline),
                  v("reason", reason), v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
                  v("segmentWork", segment_work), v("stretchWork", stretch_work), v("totalWork", total_work),
-                 v("traceWork", trace_work), v("escrow", escrow), v("deposit", deposit), v("bids", bids),
-                 v("drawAt", draw_at), v("seats", seats), v("settled", settled), v("settledWork", settled_work),
-                 v("passes", passes), v("startRoot", start_root), v("startHistory", start_history),
-                 v("seedBeacon", seed_beacon), v("payments", payments), v("slashes", slashes), v("barred", barred))
+                 v("traceWork", trace_work), v("escrow", escrow), v("deposit", deposit), v("held", held),
+                 v("asked", asked), v("bids", bids), v("drawAt", draw_at), v("seats", seats), v("settled", settled),
+                 v("settledWork", settled_work), v("passes", passes), v("startRoot", start_root),
+                 v("startHistory", start_history), v("seedBeacon", seed_beacon), v("payments", payments),
+                 v("slashes", slashes), v("barred", barred))
 };
+// Whether something may happen to it before it is deleted: workers look at these.
+[[nodiscard]] inline bool is_live(const Task& task) { return !is_final(task.state) || !task.asked.empty(); }
 // The claims of the task's present round that are not settled, ascending: kMaxUnsettled at most.
 [[nodiscard]] std::vector<ClaimId> unsettled_claims(const Task& task);
 // The first of them, after the end the last one that was settled; nullopt before task_start.

@@ -24,6 +24,7 @@ enum class NativeKind : std::uint8_t {
     declare_capacity = 0x23,
     task_submit = 0x30,
     task_cancel = 0x31,
+    task_accept = 0x32,
     task_bid = 0x34,
     task_start = 0x35,
     task_checkpoint = 0x36,
@@ -40,6 +41,8 @@ enum class NativeKind : std::uint8_t {
     dispute_split = 0x52,
     dispute_prove_leaf = 0x53,
     dispute_concede = 0x54,
+    data_challenge = 0x55,
+    data_answer = 0x56,
     tick = 0x60,
 };
 
@@ -200,7 +203,7 @@ struct TaskSubmitPayload {
                  v("contents", contents), v("work", work), v("money", money), v("windows", windows),
                  v("classes", classes), v("imports", imports))
 };
-struct TaskIdPayload {  // task_cancel, task_start, task_abandon
+struct TaskIdPayload {  // task_cancel, task_accept, task_start, task_abandon
     static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
     QUERN_FIELDS(v("task", task))
@@ -346,6 +349,26 @@ struct DisputeConcedePayload {
     static constexpr std::uint64_t kVersion = 1;
     std::uint64_t dispute = 0;
     QUERN_FIELDS(v("dispute", dispute))
+};
+
+// Asks for a piece of a settled task's last state S_N: a tile of one slot. Takes the price of an answer from the
+// sender's balance.
+struct DataChallengePayload {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint64_t task = 0;
+    std::uint32_t slot = 0;
+    std::uint64_t tile = 0;  // counted modulo the slot's tiles, so that each number names one
+    QUERN_FIELDS(v("task", task), v("slot", slot), v("tile", tile))
+};
+struct DataAnswerPayload {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint64_t task = 0;
+    std::uint64_t tiles = 0;        // of the slot that was asked for
+    Bytes tile;                     // the asked one, 4,096 bytes, ...
+    std::vector<Hash32> tile_path;  // ... under the slot's root ...
+    std::vector<Hash32> slot_path;  // ... and that under the state's
+    QUERN_FIELDS(v("task", task), v("tiles", tiles), v("tile", tile), v("tilePath", tile_path),
+                 v("slotPath", slot_path))
 };
 
 enum class TickObject : std::uint8_t { task = 0, dispute = 1 };

@@ -104,6 +104,7 @@ std::optional<types::Address> account_of(const MarketEvent& event) {
                 return each.account;
             if constexpr (std::is_same_v<Event, events::TaskSubmitted>) return each.submitter;
             if constexpr (std::is_same_v<Event, events::ChallengeCommitted>) return each.challenger;
+            if constexpr (std::is_same_v<Event, events::DataChallenged>) return each.submitter;
             if constexpr (std::is_same_v<Event, events::WatchSealed>) return each.watcher;
             if constexpr (requires { each.delegator; }) return each.delegator;
             if constexpr (std::is_same_v<Event, events::ValidatorConvicted>)

@@ -22,7 +22,7 @@ using MarketEvent =
                  events::VerifierDrawn, events::CustodyReceived, events::ReportCommitted, events::ReportRevealed,
                  events::WatchSealed, events::ReportOpened, events::ErrorFound, chain::types::ProbesRevealed,
                  events::ChallengeCommitted, events::ChallengeReleased, events::DisputeOpened, events::DisputeMoved,
-                 chain::types::DisputePosted, events::DisputeClosed>;
+                 chain::types::DisputePosted, events::DisputeClosed, events::DataChallenged, events::DataAnswered>;
 
 // The event of a reserved address' log.
 [[nodiscard]] std::optional<MarketEvent> read_market_event(const chain::types::Log& log);

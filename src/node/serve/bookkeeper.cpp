@@ -25,14 +25,18 @@ struct PaymentKind {
     std::optional<Role> role;  // in which it is earned; absent: it depends
     bool submitter = false;
 };
-constexpr std::array<PaymentKind, 8> kPayments{{
+constexpr std::array<PaymentKind, 12> kPayments{{
     {"solver_reward", "reward", Role::solver},
+    {"held_reward", "reward", Role::solver},
     {"verifier_fee", "fee", Role::verifier},
     {"bounty", "bounty", std::nullopt},
     {"dispute_cost", "dispute_cost", std::nullopt},
     {"jackpot", "jackpot", Role::whistleblower},
     {"slash_share", "slash_share", std::nullopt, true},
     {"refund", "refund", std::nullopt, true},
+    {"held_forfeited", "refund", std::nullopt, true},
+    {"data_prepaid", "data_challenge", std::nullopt, true},
+    {"data_answer", "data_answer", std::nullopt},
     {"storage_deposit", "deposit_returned", std::nullopt},
 }};
 constexpr PaymentKind kUnknownPayment{"", "other", std::nullopt};
@@ -118,6 +122,8 @@ Status Bookkeeper::event(const MarketEvent& event, const MarketEvent* next, cons
     } else if (std::holds_alternative<events::ChallengeCommitted>(event)) {
         move("deposit_paid", "challenge_commit", market::challenge_deposit(market), Sign::minus).role =
             Role::whistleblower;
+    } else if (const auto* asked = std::get_if<events::DataChallenged>(&event)) {
+        move("data_challenge", "data_challenge", asked->prepaid, Sign::minus).submitter = true;
     } else if (std::holds_alternative<events::WatchSealed>(event)) {
         move("deposit_paid", "watch_commit", market::watch_deposit(market), Sign::minus).role = Role::whistleblower;
     } else if (const auto* staked = std::get_if<events::Delegated>(&event)) {

@@ -111,7 +111,7 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
     QUERN_CHECK(look_at_all<Task>(state, [&](const Task& task) -> Status {
         // Whoever pays for the tick that deletes it, the duty ends.
         const std::uint64_t until = task.since + chain::market::in_ms(market.retention_s);
-        if (chain::types::is_final(task.state) && globals.market_ms >= until) return {};
+        if (!chain::types::is_live(task) && globals.market_ms >= until) return {};
         tasks[task.id] = {task.steps, task.spec.work.interval, task.spec.work.tranche, task.settled};
         for (const Hash32& program : task.spec.contents.programs) idle.erase(program);
         for (const Hash32& data : task.spec.data_roots) QUERN_CHECK(keep_content(data, store, idle));

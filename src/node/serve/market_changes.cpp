@@ -28,7 +28,8 @@ public:
                task<events::ReportOpened>(log, "told") || task<events::ErrorFound>(log, "found") ||
                task<events::TaskDeleted>(log, "deleted") || dispute<events::ChallengeCommitted>(log, "challenged") ||
                dispute<events::ChallengeReleased>(log, "released") || dispute<events::DisputeOpened>(log, "opened") ||
-               dispute<events::DisputeMoved>(log, "moved") || dispute<events::DisputeClosed>(log, "closed"));
+               dispute<events::DisputeMoved>(log, "moved") || dispute<events::DisputeClosed>(log, "closed") ||
+               task<events::DataChallenged>(log, "asked") || task<events::DataAnswered>(log, "answered"));
     }
 
     std::vector<MarketChange> take() { return std::move(changes_); }

@@ -19,6 +19,10 @@ bool StateFilter::admits(TaskState candidate) const {
     return true;
 }
 
+bool StateFilter::admits(const types::Task& candidate) const {
+    return kind == Kind::live ? types::is_live(candidate) : admits(candidate.state);
+}
+
 std::optional<StateFilter> read_state_filter(const json::Value& value) {
     if (value == json::Value("all")) return StateFilter{};
     if (value == json::Value("live")) return StateFilter{StateFilter::Kind::live, {}};

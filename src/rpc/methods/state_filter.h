@@ -14,6 +14,8 @@ struct StateFilter {
     chain::types::TaskState state = chain::types::TaskState::open;
 
     [[nodiscard]] bool admits(chain::types::TaskState candidate) const;
+    // A settled task with an open question is live, and final.
+    [[nodiscard]] bool admits(const chain::types::Task& candidate) const;
 };
 
 // A state's name or number, "live", "final" or "all"; nullopt for anything else.

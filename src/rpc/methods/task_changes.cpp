@@ -63,7 +63,7 @@ bool is_of(const ObjectChange& report, const Bytes& claim_key) {
            equal(BytesView(report.key).subspan(1, claim_key.size() - 1), BytesView(claim_key).subspan(1));
 }
 
-bool is_live(const std::optional<Task>& task) { return task && !types::is_final(task->state); }
+bool is_live(const std::optional<Task>& task) { return task && types::is_live(*task); }
 
 class Collector {
 public:

@@ -225,6 +225,7 @@ World::World() {
     market.dispute_cost = 10;
     market.storage_deposit_per_byte = 3;
     market.forced_error_inverse = 0;     // but in forced_test.cpp
+    market.held_percent = 0;             // but in held_test.cpp
     market.challenge_stake_percent = 0;  // a challenge stakes 1,000 whatever the task pays; no genesis may say so
     market.dispute_clock_s = 20;
     market.unbonding_blocks = 40;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "chain/market/storage.h"
+#include "compute/core/state_piece.h"
 #include "lifecycle_fixture.h"
 #include "node/chain/activity_index.h"
 #include "node/serve/market_guide.h"
@@ -91,6 +92,35 @@ TEST_F(BookkeeperTest, sums_to_what_a_settled_task_moves) {
             EXPECT_EQ(movement.task, id);
         }
     }
+}
+
+TEST_F(BookkeeperTest, sums_to_what_a_held_share_moves) {
+    world.params.market.held_percent = 20;
+    const auto id = reach(ClaimState::challenge, truth);
+    tick_when_due(id);
+    const types::DataChallengePayload question{id, 0, 3};
+    expect_ok(world.one(kSubmitter, NativeKind::data_challenge, question));
+    const tensor::Tensor& slot = truth.states.back()[0];
+    const std::vector<Hash32> roots{tensor::tensor_root(slot)};
+    const auto answer =
+        core::make_piece(id, roots, 0, tensor::tile_hashes(slot), 3, tensor::tile_bytes(tensor::read_tile(slot, 0)));
+    expect_ok(world.one(kSecond, NativeKind::data_answer, answer));
+    EXPECT_TRUE(saw(kSubmitter, "data_challenge:data_challenge"));
+    EXPECT_TRUE(saw(kSecond, "data_answer:data_answer"));
+    expect_ok(world.one(kSubmitter, NativeKind::task_accept, types::TaskIdPayload{id}));
+    EXPECT_TRUE(saw(kSolver, "reward:held_reward"));
+}
+
+TEST_F(BookkeeperTest, sums_to_what_a_forfeited_share_moves) {
+    world.params.market.held_percent = 20;
+    const auto id = reach(ClaimState::challenge, truth);
+    tick_when_due(id);
+    expect_ok(world.one(kSubmitter, NativeKind::data_challenge, types::DataChallengePayload{id, 0, 0}));
+    world.skip_until(world.task(id).asked.at(0).until);
+    expect_ok(world.tick(id));
+    EXPECT_TRUE(saw(kSubmitter, "refund:held_forfeited"));
+    EXPECT_TRUE(saw(kSubmitter, "data_challenge:data_prepaid"));
+    EXPECT_FALSE(saw(kSolver, "reward:held_reward"));
 }
 
 TEST_F(BookkeeperTest, sums_to_what_a_lost_dispute_moves) {

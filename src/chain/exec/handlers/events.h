@@ -289,4 +289,27 @@ struct DisputeClosed {  // disputes
     QUERN_FIELDS(v("dispute", dispute), v("task", task), v("winner", winner), v("reason", reason))
 };
 
+struct DataChallenged {  // disputes
+    static constexpr const char* kEvent = "DataChallenged";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address submitter;
+    std::uint32_t slot = 0;
+    std::uint64_t tile = 0;
+    Uint256 prepaid;
+    std::uint64_t until = 0;  // market time
+    QUERN_FIELDS(v("task", task), v("submitter", submitter), v("slot", slot), v("tile", tile), v("prepaid", prepaid),
+                 v("until", until))
+};
+
+struct DataAnswered {  // disputes
+    static constexpr const char* kEvent = "DataAnswered";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address from;
+    std::uint32_t slot = 0;
+    std::uint64_t tile = 0;
+    QUERN_FIELDS(v("task", task), v("from", from), v("slot", slot), v("tile", tile))
+};
+
 }  // namespace quern::chain::exec::events

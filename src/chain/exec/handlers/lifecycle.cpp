@@ -237,7 +237,7 @@ Status reopen(Context& context, types::Task& task, std::string_view reason) {
 }
 
 Status close_task(Context& context, types::Task& task, TaskState state, std::string_view reason) {
-    QUERN_CHECK(pay_from_escrow(context, task, task.submitter, task.escrow - task.deposit, "refund"));
+    QUERN_CHECK(pay_from_escrow(context, task, task.submitter, task.escrow - task.deposit - task.held, "refund"));
     enter(context, task, state, 0, reason);
     return {};
 }

@@ -34,7 +34,8 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason);
 // Begins a new round with bidding, at the first stretch that is not settled; after too many the task has failed.
 // Nothing is locked for it.
 [[nodiscard]] Status reopen(Context& context, types::Task& task, std::string_view reason);
-// Everything but the storage deposit goes back to the submitter. Nothing is locked for it.
+// Everything but the storage deposit and what is held of the reward goes back to the submitter. Nothing is locked for
+// it.
 [[nodiscard]] Status close_task(Context& context, types::Task& task, types::TaskState state, std::string_view reason);
 
 // --- Training --------------------------------------------------------------------------------------------------------
@@ -103,6 +104,13 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason, 
 // Releases what the claim locks and pays for it. After the last stretch the task ends. While more is to be erased and
 // dropped before than one transaction should, does a part of that, and the next tick goes on.
 [[nodiscard]] Status settle(Context& context, LoadedClaim& live);
+
+// Until when the submitter may ask for pieces of a settled task's last state; then the held share is its solver's.
+[[nodiscard]] std::uint64_t retention_end(const Context& context, const types::Task& task);
+// Pays what is held, if anything is, to the solver of the last stretch. No question is open.
+[[nodiscard]] Status release_held(Context& context, types::Task& task);
+// Nobody has answered: the held share is the submitter's, and what it prepaid comes back.
+[[nodiscard]] Status forfeit_held(Context& context, types::Task& task);
 
 // Erases the claims that a final task still has, with their reports and disputes, whose deposits go back: kMaxSwept
 // objects at most. Whether all are gone.

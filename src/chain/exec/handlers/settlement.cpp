@@ -144,7 +144,10 @@ Status record_proof(Context& context, const types::Task& task, const Claim& clai
 // The solver and those whose reports stand.
 Status pay_claim(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
-    QUERN_CHECK(pay_from_escrow(context, task, claim.solver, market::solver_reward(claim), "solver_reward"));
+    const Uint256 reward = market::solver_reward(claim);
+    // Of the last stretch, with which the task ends: what the submitter paid for is its last state.
+    if (claim.id.stretch + 1 == market::stretch_count(task)) task.held = market::held_share(context.market(), reward);
+    QUERN_CHECK(pay_from_escrow(context, task, claim.solver, reward - task.held, "solver_reward"));
     const Uint256 fee = market::verifier_fee(task, claim.id.stretch);
     QUERN_TRY(const auto reports, load_reports(context.state, claim));
     for (const auto& report : reports)

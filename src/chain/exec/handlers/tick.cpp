@@ -42,10 +42,22 @@ Status tick_disputes(Context& context, LoadedClaim& live) {
 // A final task leaves the state with its claims and disputes after the retention period, by as many ticks as it takes;
 // their deposits go back.
 Status delete_task(Context& context, types::Task& task) {
-    const std::uint64_t due = task.since + market::in_ms(context.market().retention_s);
+    // The retention does not end under an open question.
+    if (!task.asked.empty()) {
+        if (context.market_ms < task.asked[0].until) return too_early(task.asked[0].until);
+        QUERN_CHECK(forfeit_held(context, task));
+        store_task(context.state, task);
+        return {};
+    }
+    const std::uint64_t due = retention_end(context, task);
     if (context.market_ms < due) return too_early(due);
+    const bool owes = !task.held.is_zero();
+    QUERN_CHECK(release_held(context, task));
     QUERN_TRY(const bool gone, delete_claims(context, task));
-    if (!gone) return {};
+    if (!gone) {
+        if (owes) store_task(context.state, task);
+        return {};
+    }
     return_deposit(context, task.id, task.submitter, task.escrow);
     context.state.erase_native(types::key_of<types::Task>(task.id));
     emit(context, types::KindGroup::tasks, events::TaskDeleted{task.id});

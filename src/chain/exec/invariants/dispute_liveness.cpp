@@ -20,6 +20,8 @@ Status check_task(const state::Overlay& state, const types::Task& task, std::uin
     const bool runs = task.state == types::TaskState::running;
     const bool waits = !runs && !types::is_final(task.state);
     if (waits ? !within_reach(task.deadline, latest) : task.deadline != 0) return no_exit();
+    for (const auto& asked : task.asked)
+        if (!within_reach(asked.until, latest)) return no_exit();
     if (!runs) return {};
     // Something must be left to be decided, and no more stretches have claims than may.
     bool waits_for_claim = false;

@@ -55,6 +55,8 @@ TEST(EventsPage, says_what_is_emitted) {
         row<DisputeMoved>(KindGroup::disputes),
         row<types::DisputePosted>(KindGroup::disputes),
         row<DisputeClosed>(KindGroup::disputes),
+        row<DataChallenged>(KindGroup::disputes),
+        row<DataAnswered>(KindGroup::disputes),
     };
     constexpr std::size_t kMostBytes = std::size_t{1} << 20;
     const auto page = fs::read_text_file(QUERN_MARKET_PAGE, kMostBytes);

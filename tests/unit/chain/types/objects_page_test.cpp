@@ -33,6 +33,7 @@ constexpr std::string_view kName{};
     X(DrawTable)           \
     X(Capacity)            \
     X(Task)                \
+    X(DataChallenge)       \
     X(TaskBid)             \
     X(TaskSeat)            \
     X(Payment)             \
