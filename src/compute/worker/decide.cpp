@@ -60,6 +60,11 @@ public:
           next_ms_(view.market_ms + 1) {}
 
     std::vector<Action> run() {
+        if (chain::types::is_final(task_.state)) {
+            answer();
+            if (me_.ticks) tick_asked();
+            return std::move(actions_);
+        }
         if (me_.solver) solve();
         if (me_.verifier) verify();
         if (me_.whistleblower) blow_whistle();
@@ -580,6 +585,24 @@ private:
             send(attempt(purpose, NativeKind::dispute_concede, chain::types::DisputeConcedePayload{id}));
     }
 
+    // --- The held share
+    // Whoever shows the piece is paid for it; it is the solver that loses by silence.
+    void answer() {
+        const bool owed = !task_.seats.empty() && task_.seats[0].solver == me_.address;
+        if (!me_.solver || !owed || next_ms_ >= task_.asked[0].until) return;
+        if (view_.piece == nullptr)
+            actions_.push_back(ReadPiece{});
+        else
+            send(attempt("data_answer/" + std::to_string(task_.id) + "@" + std::to_string(task_.asked[0].until),
+                         NativeKind::data_answer, *view_.piece));
+    }
+
+    void tick_asked() {
+        const std::uint64_t until = task_.asked[0].until;
+        if (next_ms_ >= until + patience(task_.id, until))
+            send_tick(TickObject::task, std::to_string(task_.id) + "-asked", task_.id, until);
+    }
+
     // --- Ticks
     // Milliseconds that this worker waits after a tick is due, so that not all send it at once.
     [[nodiscard]] std::uint64_t patience(std::uint64_t id, std::uint64_t since) const {
@@ -629,7 +652,7 @@ private:
 }  // namespace
 
 std::vector<Action> decide(const Me& me, const View& view) {
-    if (chain::types::is_final(view.live.task.state)) return {};
+    if (!chain::types::is_live(view.live.task)) return {};
     return Decider(me, view).run();
 }
 

@@ -105,6 +105,8 @@ struct View {
     // What reports have revealed, by their result roots, as far as it was asked for.
     std::map<Hash32, std::shared_ptr<const std::vector<Hash32>>> probes;
     bool covered = true;  // the solver's bond covers a bid on it beside all other bids (bid_cover.h)
+    // What answers the question about a settled task's last state; null: it was not read.
+    std::shared_ptr<const chain::types::DataAnswerPayload> piece{};
     std::map<std::uint8_t, WatchTicket> tickets{};  // of a whistleblower: by the places of the reports that it watches
 };
 
@@ -137,7 +139,8 @@ struct Play {
 struct ReadProbes {  // the report's are not those that were computed here
     chain::types::VerifierReport report;
 };
-using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play, ReadProbes>;
+struct ReadPiece {};  // of the last state, that the submitter asks for
+using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play, ReadProbes, ReadPiece>;
 
 [[nodiscard]] std::vector<Action> decide(const Me& me, const View& view);
 

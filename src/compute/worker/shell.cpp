@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "chain/market/watchers.h"
 #include "chain/market/windows.h"
+#include "compute/worker/piece.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -118,7 +119,7 @@ Status Shell::look() {
     QUERN_TRY(const auto update, tasks_.update(parts_.node));
     if (update.new_block) look_at_block(update);
     decide_all();
-    if (std::exchange(probes_read_, false)) decide_all();
+    if (std::exchange(has_read_, false)) decide_all();
     return {};
 }
 
@@ -144,6 +145,10 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
         }
     }
     std::erase_if(declined_, [&](const auto& entry) { return !tasks_.tasks().contains(entry.first); });
+    // What could not be read may be there with the next block.
+    std::erase_if(pieces_, [&](const auto& entry) {
+        return entry.second.answer == nullptr || !tasks_.tasks().contains(entry.first);
+    });
     std::erase_if(probes_, [&](const auto& entry) { return !results.contains(entry.first); });
     std::erase_if(disputes_, [&](const auto& entry) { return !named.contains(entry.first); });
     clean();
@@ -200,6 +205,9 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
     if (const auto drawn = lots_.find(order.id()); drawn != lots_.end() && me_.whistleblower)
         for (const auto& [place, lot] : drawn->second.by_place)
             if (lot.watches) append((view.tickets[place] = {public_key_, {}}).proof, lot.drawn.proof);
+    if (const auto known = pieces_.find(live->task.id);
+        known != pieces_.end() && !live->task.asked.empty() && known->second.until == live->task.asked[0].until)
+        view.piece = known->second.answer;
     for (const std::uint64_t id : live->claim.disputes) {
         const auto known = disputes_.find(id);
         if (known == disputes_.end() || known->second.dispute == nullptr) continue;
@@ -248,6 +256,7 @@ void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& 
                           [&](const Report&) { orders.report.emplace(order.id(), order); },
                           [&](const Watch&) { orders.watch.emplace(order.id(), order); },
                           [&](const ReadProbes& read) { read_probes(read.report); },
+                          [&](const ReadPiece&) { read_piece_of(*live); },
                           [&](const Play& play) {
                               const KnownDispute& known = disputes_.at(play.dispute);
                               orders.play.emplace(play.dispute, PlayOrder{live, known.dispute, known.game, play,
@@ -266,7 +275,21 @@ void Shell::read_probes(const chain::types::VerifierReport& report) {
         return;
     }
     probes_[report.result_root] = std::make_shared<const std::vector<Hash32>>(std::move(*probes));
-    probes_read_ = true;
+    has_read_ = true;
+}
+
+void Shell::read_piece_of(const TaskClaim& live) {
+    const std::uint64_t until = live.task.asked[0].until;
+    const auto [known, is_new] = pieces_.try_emplace(live.task.id, Piece{until, nullptr});
+    if (!is_new && known->second.until == until) return;
+    known->second = {until, nullptr};
+    auto answer = read_piece(parts_.node, live);
+    if (!answer) {
+        log::warning(Category::solver, "piece not read task={} reason={}", live.task.id, answer.error().to_string());
+        return;
+    }
+    known->second.answer = std::make_shared<const chain::types::DataAnswerPayload>(std::move(*answer));
+    has_read_ = true;
 }
 
 void Shell::decline(const Task& task, const std::string& reason) {

@@ -73,6 +73,7 @@ private:
     void decide_all();
     void perform(const std::shared_ptr<const TaskClaim>& live, const Action& action, Orders& orders);
     void read_probes(const chain::types::VerifierReport& report);
+    void read_piece_of(const TaskClaim& live);
     void decline(const Task& task, const std::string& reason);
     void look_at_bonds();
     void look_at_bids();
@@ -94,9 +95,15 @@ private:
     std::map<std::uint64_t, KnownDispute> disputes_;  // of live tasks
     std::set<std::uint64_t> unread_;                  // tasks of which the node did not tell some dispute
     std::map<Hash32, std::shared_ptr<const std::vector<Hash32>>> probes_;  // of reports of live tasks, by result root
-    bool probes_read_ = false;                                             // since it was last decided
-    std::map<std::uint64_t, std::string> declined_;                        // tasks not bid on, and why
-    std::map<std::uint64_t, std::uint64_t> seen_at_;                       // task -> height at which it was live
+    // Answers to open questions, by task, with the questions; null: not read, and not tried again in this block.
+    struct Piece {
+        std::uint64_t until = 0;  // the question's
+        std::shared_ptr<const chain::types::DataAnswerPayload> answer;
+    };
+    std::map<std::uint64_t, Piece> pieces_;
+    bool has_read_ = false;                           // probes or pieces, since it was last decided
+    std::map<std::uint64_t, std::string> declined_;   // tasks not bid on, and why
+    std::map<std::uint64_t, std::uint64_t> seen_at_;  // task -> height at which it was live
     std::uint64_t clean_at_ = 0;
     std::uint64_t bonds_at_ = 0;
     std::set<chain::types::Role> unbonded_;  // said so

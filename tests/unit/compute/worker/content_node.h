@@ -1,6 +1,9 @@
 // A node of which a worker asks contents and nothing else.
 #pragma once
 
+#include <map>
+#include <set>
+
 #include "base/mutex.h"
 #include "content_parts.h"
 
