@@ -29,6 +29,9 @@ struct Options {
     std::string to, amount, role, kind, text;
     int type = 2;  // of transfers
     std::uint64_t count = 1;
+    std::uint64_t task = 0;  // of accept and data-challenge
+    std::uint32_t slot = 0;
+    std::uint64_t tile = 0;
     bool via_abi = false;
     bool as_json = false;
     bool light = false;
@@ -160,6 +163,15 @@ Status show_spec(const Options& options) {
     QUERN_CHECK(wallet::price_of(spec, options.spec));
     print(types::to_json(spec));
     return {};
+}
+
+Status accept_result(const Options& options) {
+    return sign_native(NativeKind::task_accept, types::encode_record(types::TaskIdPayload{options.task}), options);
+}
+
+Status ask_for_piece(const Options& options) {
+    const types::DataChallengePayload asked{options.task, options.slot, options.tile};
+    return sign_native(NativeKind::data_challenge, types::encode_record(asked), options);
 }
 
 Status submit_task(const Options& options) {
@@ -371,6 +383,17 @@ void Commands::add_tasks() {
     CLI::App* command = native("submit-task", "shows the price and signs a training task", submit_task);
     add_spec_options(*command, options_.spec);
     command->add_option("--max-escrow", options_.spec.max_escrow, "refuse to sign for more than this");
+    command =
+        native("accept", "signs that a settled task's result is there: its solver gets the held share", accept_result);
+    command->add_option("--task", options_.task, "task id")->required();
+    command = native("data-challenge",
+                     "signs a question for a piece of a settled task's last state: it prepays γ to who answers; if\n"
+                     "nobody does within the task's --verify-s the held share is the submitter's",
+                     ask_for_piece);
+    command->add_option("--task", options_.task, "task id")->required();
+    command->add_option("--slot", options_.slot, "slot of the state")->required();
+    command->add_option("--tile", options_.tile, "tile of the slot, modulo the number of its tiles")
+        ->capture_default_str();
     command = add("price", "work units, fees and escrow of a task, before anything is signed", show_price);
     add_spec_options(*command, options_.spec);
     command = add("spec", "prints the task's specification as JSON", show_spec);

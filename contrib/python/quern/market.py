@@ -178,6 +178,12 @@ def submit(net, account, spec):
     return int(receipt["logs"][0]["topics"][1], 16)
 
 
+def act(net, account, command, *options):
+    """Signs what a command of quern-wallet says (accept, data-challenge, ...), sends it and waits for the receipt."""
+    raw = json.loads(run("quern-wallet", command, *fee_options(net, account), "--json", *options))["raw"]
+    return send(net, raw)
+
+
 def transfer(net, sender, recipient, amount, kind=2):
     """Sends `amount` ("1.5qrn" or grains) and waits for the receipt."""
     raw = run("quern-wallet", "transfer", *fee_options(net, sender), "--to", recipient, "--amount", amount,
