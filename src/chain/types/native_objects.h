@@ -460,11 +460,12 @@ struct ChallengeCommitment {
     ClaimId claim;
     Address challenger;
     Hash32 commitment;
-    std::uint64_t since = 0;  // market time
-    Uint256 stake;            // locked from the challenger's whistleblower (or verifier) bond
-    Uint256 deposit;          // the challenger's, for the bytes of this and of the dispute that it may become
+    std::uint64_t since = 0;          // market time
+    Role role = Role::whistleblower;  // of the bond that the stake is locked in: whistleblower, or verifier
+    Uint256 stake;
+    Uint256 deposit;  // the challenger's, for the bytes of this and of the dispute that it may become
     QUERN_FIELDS(v("claim", claim), v("challenger", challenger), v("commitment", commitment), v("since", since),
-                 v("stake", stake), v("deposit", deposit))
+                 v("role", role), v("stake", stake), v("deposit", deposit))
 };
 
 // A watcher's verdict about a report, sealed before the report's choice was known.
@@ -488,7 +489,7 @@ struct Dispute {
     std::uint32_t target = 0;  // 0: the solver's history; others: report i, see compute/core/claims.h
     Address defender;
     Address rival;
-    Role rival_role = Role::whistleblower;  // whose bond answers: whistleblower, or verifier after a FAIL
+    Role rival_role = Role::whistleblower;  // whose bond answers: whistleblower, or verifier
     Uint256 defender_locked;
     Uint256 rival_locked;
     Uint256 deposit;               // the rival's, until this is deleted; zero after a FAIL, which the task's pays for
@@ -512,6 +513,12 @@ struct Dispute {
                  v("bytes", bytes), v("gas", gas), v("leafOp", leaf_op), v("leafExecuted", leaf_executed),
                  v("winner", winner), v("reason", reason))
 };
+
+// Whether the rival has a lock of its own in that bond. After a FAIL its report's lock answers, and that is against the
+// history always.
+[[nodiscard]] inline bool has_own_stake(const Dispute& dispute) {
+    return dispute.rival_role == Role::whistleblower || dispute.target != 0;
+}
 
 // --- Keys by type ----------------------------------------------------------------------------------------------------
 // key_of<Task>(7), key_of<RoleBond>(role, address): who loads by type cannot ask for one object under another's key.

@@ -1,8 +1,11 @@
-// challenge_commit, challenge_reveal: how anybody with a bond opens a dispute. Commit and reveal, so that a challenge
+// challenge_commit, challenge_reveal: how anybody with a whistleblower bond opens a dispute, and a verifier that was
+// drawn for the claim one about another's report. Commit and reveal, so that a challenge
 // cannot be copied from the mempool. A commitment stakes the same whoever came before; a reveal that opens the n-th
 // dispute of the round, of those about the history or of those about reports, raises its stake to n times as much. So
 // what raises an honest challenger's stake has been staked on a claim of its own, and a commitment that could have been
 // revealed gives way when places are short.
+#include <algorithm>
+
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
@@ -41,6 +44,28 @@ Expected<std::optional<types::ChallengeCommitment>> overdue_commitment(const Con
         if (!oldest || commitment.since < oldest->since) oldest = std::move(commitment);
     }
     return oldest;
+}
+
+// Whether the sender was drawn for the claim and has not been slashed in it.
+Expected<bool> is_drawn_for(const Context& context, const types::Claim& claim) {
+    QUERN_TRY(const auto reports, load_reports(context.state, claim));
+    return std::any_of(reports.begin(), reports.end(), [&](const types::VerifierReport& report) {
+        return report.verifier == context.sender && !report.slashed();
+    });
+}
+
+// Whose bond of the sender's has the stake free. What is leaving a bond answers for no new challenge.
+Expected<types::Role> staking_role(const Context& context, const types::Claim& claim, const Uint256& stake) {
+    QUERN_TRY(const auto watching, load_bond(context.state, types::Role::whistleblower, context.sender));
+    if (free_part(watching) >= stake) return types::Role::whistleblower;
+    Uint256 most = free_part(watching);
+    QUERN_TRY(const bool drawn, is_drawn_for(context, claim));
+    if (drawn) {
+        QUERN_TRY(const auto verifying, load_bond(context.state, types::Role::verifier, context.sender));
+        if (free_part(verifying) >= stake) return types::Role::verifier;
+        most = std::max(most, free_part(verifying));
+    }
+    return fail("bond.insufficient", "free " + most.to_decimal() + ", need " + stake.to_decimal());
 }
 
 Expected<types::ChallengeCommitment> load_commitment(const Context& context, const types::ClaimId& claim,
@@ -161,6 +186,7 @@ Status Handler<NativeKind::challenge_commit>::check_form(const params::MarketPar
 struct Handler<NativeKind::challenge_commit>::Prepared {
     LiveClaim live;
     std::optional<types::ChallengeCommitment> displaced;
+    types::Role role = types::Role::whistleblower;
     Uint256 stake;
 };
 
@@ -178,21 +204,19 @@ auto Handler<NativeKind::challenge_commit>::check_state(const Context& context, 
         QUERN_TRY(displaced, overdue_commitment(context, claim));
         if (!displaced) return fail("challenge.too_many", "try again in the next block");
     }
-    QUERN_TRY(const auto bond, load_bond(context.state, types::Role::whistleblower, context.sender));
     const Uint256 stake = market::challenge_stake(context.market(), live.task);
-    if (free_part(bond) < stake)
-        return fail("bond.insufficient", "free " + free_part(bond).to_decimal() + ", need " + stake.to_decimal());
+    QUERN_TRY(const types::Role role, staking_role(context, claim, stake));
     if (const Uint256 deposit = market::challenge_deposit(context.market());
         context.state.account_view(context.sender).balance < deposit)
         return fail("account.insufficient_balance", "the deposit is " + deposit.to_decimal());
-    return Prepared{std::move(live), std::move(displaced), stake};
+    return Prepared{std::move(live), std::move(displaced), role, stake};
 }
 
 Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payload& data, Prepared&& prepared) {
-    auto& [live, displaced, stake] = prepared;
+    auto& [live, displaced, role, stake] = prepared;
     auto& claim = live.claim;
     if (displaced) QUERN_CHECK(drop_commitment(context, live, *displaced, could_reveal(context, claim, *displaced)));
-    QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, stake));
+    QUERN_CHECK(lock_bond(context, role, context.sender, stake));
     const Uint256 deposit = market::challenge_deposit(context.market());
     QUERN_CHECK(take_from_account(context, context.sender, deposit));
     ++claim.commitments;
@@ -201,7 +225,7 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payl
     store_live(context.state, live);
     context.state.store(
         types::key_of<types::ChallengeCommitment>(claim.id, context.sender, data.commitment),
-        types::ChallengeCommitment{claim.id, context.sender, data.commitment, context.market_ms, stake, deposit});
+        types::ChallengeCommitment{claim.id, context.sender, data.commitment, context.market_ms, role, stake, deposit});
     emit(context, types::KindGroup::disputes,
          events::ChallengeCommitted{data.task, context.sender, data.stretch, data.commitment, stake});
     return {};
@@ -227,6 +251,8 @@ auto Handler<NativeKind::challenge_reveal>::check_state(const Context& context, 
     QUERN_TRY(auto live, load_challengeable(context, data.task, data.stretch));
     const auto& claim = live.claim;
     QUERN_TRY(auto commitment, load_commitment(context, claim.id, data));
+    // Against the solver's history a verifier says FAIL.
+    if (commitment.role == types::Role::verifier && data.target == 0) return fail("challenge.not_a_report");
     if (claim.voided && context.market_ms >= claim.challenge_hold)
         return fail("challenge.window_closed", "at market time " + std::to_string(claim.challenge_hold));
     // What reports had to tell is out: a forced error is no news, and nobody's lie.
@@ -244,7 +270,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
     QUERN_TRY(const bool beaten, is_beaten(context, live, data, commitment.since));
     if (beaten || rivals >= context.market().max_disputes) {
-        QUERN_CHECK(unlock_bond(context, types::Role::whistleblower, context.sender, commitment.stake));
+        QUERN_CHECK(unlock_bond(context, commitment.role, context.sender, commitment.stake));
         return_deposit(context, data.task, context.sender, commitment.deposit);
         emit(context, types::KindGroup::disputes,
              events::ChallengeReleased{data.task, context.sender, data.stretch, commitment.commitment});
@@ -254,8 +280,9 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     }
     const Uint256 raised = commitment.stake * Uint256(rivals);
     QUERN_TRY(auto opened, new_dispute(context, live, data));
-    QUERN_CHECK(lock_bond(context, types::Role::whistleblower, context.sender, raised));
+    QUERN_CHECK(lock_bond(context, commitment.role, context.sender, raised));
     ++rivals;
+    opened.rival_role = commitment.role;
     opened.rival_locked = commitment.stake + raised;  // the lock passes from the commitment to the dispute ...
     opened.deposit = commitment.deposit;              // ... and the deposit
     opened.accused_at = accused_at(context, commitment);

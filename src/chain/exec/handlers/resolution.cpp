@@ -91,10 +91,10 @@ Status slash_report(Context& context, LoadedClaim& live, types::VerifierReport& 
     return {};
 }
 
-// The rival's stake: of a whistleblower its own lock, of a verifier that failed the solver its report's.
+// The rival's stake: its own lock, or of a verifier that failed the solver its report's.
 Status slash_rival(Context& context, LoadedClaim& live, const types::Dispute& dispute, const SlashShares& shares) {
-    if (dispute.rival_role == Role::whistleblower)
-        return slash(context, live.task, Role::whistleblower, dispute.rival, dispute.rival_locked, "false_accusation",
+    if (types::has_own_stake(dispute))
+        return slash(context, live.task, dispute.rival_role, dispute.rival, dispute.rival_locked, "false_accusation",
                      shares);
     QUERN_TRY(auto reports, load_reports(context.state, live.claim));
     for (auto& report : reports)
@@ -103,8 +103,8 @@ Status slash_rival(Context& context, LoadedClaim& live, const types::Dispute& di
 }
 
 Status release_rival(Context& context, const types::Dispute& dispute) {
-    if (dispute.rival_role != Role::whistleblower) return {};  // the report's lock stands until the round ends
-    return unlock_bond(context, Role::whistleblower, dispute.rival, dispute.rival_locked);
+    if (!types::has_own_stake(dispute)) return {};  // the report's lock stands until the round ends
+    return unlock_bond(context, dispute.rival_role, dispute.rival, dispute.rival_locked);
 }
 
 // Of the claim's history, those that a verifier of its draw replays.

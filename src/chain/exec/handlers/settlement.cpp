@@ -46,8 +46,8 @@ Status drop_commitment(Context& context, LoadedClaim& live, const types::Challen
     auto& [task, claim] = live;
     Uint256 lost;
     if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
-    QUERN_CHECK(slash(context, task, Role::whistleblower, commitment.challenger, lost, "no_challenge_reveal"));
-    QUERN_CHECK(unlock_bond(context, Role::whistleblower, commitment.challenger, commitment.stake - lost));
+    QUERN_CHECK(slash(context, task, commitment.role, commitment.challenger, lost, "no_challenge_reveal"));
+    QUERN_CHECK(unlock_bond(context, commitment.role, commitment.challenger, commitment.stake - lost));
     return_deposit(context, task.id, commitment.challenger, commitment.deposit);
     context.state.erase_native(
         types::key_of<types::ChallengeCommitment>(claim.id, commitment.challenger, commitment.commitment));

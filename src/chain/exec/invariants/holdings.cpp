@@ -76,13 +76,13 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
         }
         case ObjectPrefix::challenge: {
             QUERN_TRY(const auto challenge, types::decode_record<types::ChallengeCommitment>(*value));
-            return Holdings{challenge.deposit, {{{Role::whistleblower, challenge.challenger}, challenge.stake}}};
+            return Holdings{challenge.deposit, {{{challenge.role, challenge.challenger}, challenge.stake}}};
         }
         case ObjectPrefix::dispute: {
             QUERN_TRY(const auto dispute, types::decode_record<types::Dispute>(*value));
             Holdings held{dispute.deposit, {}};
-            if (dispute.rival_role == Role::whistleblower && dispute.closed_at == 0)
-                held.locks[{Role::whistleblower, dispute.rival}] = dispute.rival_locked;
+            if (types::has_own_stake(dispute) && dispute.closed_at == 0)
+                held.locks[{dispute.rival_role, dispute.rival}] = dispute.rival_locked;
             return held;
         }
         case ObjectPrefix::watch: {

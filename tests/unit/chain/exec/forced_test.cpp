@@ -317,6 +317,23 @@ TEST_F(ForcedErrors, nobody_loses_by_a_challenge_of_what_had_to_be_told) {
     EXPECT_TRUE(world.task(id).slashes.empty());
 }
 
+TEST_F(ForcedErrors, a_peers_stake_comes_back_to_its_verifier_bond) {
+    const auto id = reveal_all();
+    const auto reports = world.reports(id);
+    const auto probe = altered_probe(report_of(id, reports[0].verifier));
+    const auto& peer = reports[1].verifier;
+    const Uint256 before = world.bond(Role::verifier, peer).locked;
+    const auto dispute = challenge(id, peer, 1, probe.true_hash, probe.challenge);
+    EXPECT_GT(world.bond(Role::verifier, peer).locked, before);
+    expect_ok(world.one(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0])));
+    EXPECT_EQ(world.dispute(dispute).reason, "forced");
+    EXPECT_EQ(world.bond(Role::verifier, peer).locked, before);
+    challenge(id, peer, 1, probe.true_hash, probe.challenge);
+    EXPECT_EQ(world.claim(id).open_disputes, 0U);
+    EXPECT_EQ(world.bond(Role::verifier, peer).locked, before);
+    EXPECT_TRUE(world.task(id).slashes.empty());
+}
+
 TEST_F(ForcedErrors, to_be_forced_saves_nobody_who_has_not_computed) {
     // The first probe of report 0 is wrong beside what is altered; whoever has replayed it says so.
     const std::uint32_t mask = 1U << 12;

@@ -106,8 +106,8 @@ protected:
         for (; claim.commitments < world.params.market.max_commitments; ++claim.commitments) {
             const auto who = rival(5'000 + 1'000 * claim.id.stretch + claim.commitments);
             lock_for(who);
-            const types::ChallengeCommitment commitment{claim.id,           who,    crypto::sha256({who.view()}),
-                                                        claim.proved_since, kStake, kDeposit};
+            const types::ChallengeCommitment commitment{
+                claim.id, who, crypto::sha256({who.view()}), claim.proved_since, Role::whistleblower, kStake, kDeposit};
             world.state().store(types::key_of<types::ChallengeCommitment>(claim.id, who, commitment.commitment),
                                 commitment);
         }
