@@ -2,12 +2,13 @@
 # The checks that take too long for each change: see doc/long-runs.md for what they last said and of which commit.
 # Usage: contrib/long.sh [--brief] [NAME...]      default: all, one after the other
 #   --brief   a sample of each, so that the commands themselves stay whole: tidy of what changed, ThreadSanitizer over
-#             test_base, two fuzz targets for 20 seconds, two mutants, 200 seeds, eight tasks a run, four kills, two
-#             attacks, one verifier, 25 million parameters, 20,000 steps; docs as ever
+#             test_base, two fuzz targets for 20 seconds, two mutants, 10,000 games, 200 seeds, eight tasks a run, four
+#             kills, two attacks, one verifier, 25 million parameters, 20,000 steps; docs as ever
 #   tidy      clang-tidy on every file of src
 #   tsan      ThreadSanitizer over the unit tests and a network of four nodes (rebuilds everything)
 #   fuzz      libFuzzer on every target, 60 seconds each (FUZZ_SECONDS=N for another time)
 #   mutate    mutation testing of the folders that matter most, 100 mutants
+#   games     a million random dispute games in random lives of tasks
 #   sim       quern-sim over 5,000 seeds
 #   market    quern-sim market, every scenario with 200 tasks a run
 #   tasks     200 tasks at once with workers killed at random
@@ -20,10 +21,10 @@
 # Each prints a row for doc/long-runs.md when it ends. Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h|--help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+case "${1:-}" in -h|--help) sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 brief=0
 if [ "${1:-}" = --brief ]; then brief=1; shift; fi
-all=(tidy tsan fuzz mutate sim market tasks kills attacks links models steps docs)
+all=(tidy tsan fuzz mutate games sim market tasks kills attacks links models steps docs)
 commit=$(git rev-parse --short=12 HEAD)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -55,10 +56,10 @@ run_tidy() {
   if [ "$brief" = 1 ]; then ./contrib/check-code.sh tidy; else ./contrib/check-code.sh tidy --all; fi
 }
 attacks=()
-mutants=100 seeds=5000 tasks=200 kills=100 verifiers=3 millions=124 steps=1000000
+mutants=100 lives=140000 seeds=5000 tasks=200 kills=100 verifiers=3 millions=124 steps=1000000
 if [ "$brief" = 1 ]; then
   attacks=(lazy-pass late-abort)
-  mutants=2 seeds=200 tasks=8 kills=4 verifiers=1 millions=25 steps=20000
+  mutants=2 lives=1000 seeds=200 tasks=8 kills=4 verifiers=1 millions=25 steps=20000
 fi
 run() {
   local title=$1 status=0 began=$SECONDS said
@@ -74,6 +75,8 @@ for name in "${@:-${all[@]}}"; do
     tsan) run "ThreadSanitizer, $([ "$brief" = 1 ] && echo test_base || echo unit tests and test_network)" run_tsan ;;
     fuzz) run "libFuzzer, $([ "$brief" = 1 ] && echo two || echo all) targets" run_fuzz ;;
     mutate) run "mutants" ./contrib/mutate.sh --count "$mutants" chain/consensus/sdbft chain/exec compute/core p2p ;;
+    games) QUERN_PROPERTY_RUNS=$lives run "the games of $lives random lives" \
+      build/testing/bin/test_chain_exec --gtest_filter='MarketProperties.money*' ;;
     sim) run "quern-sim, $seeds seeds" build/testing/bin/quern-sim -n "$seeds" ;;
     market) run "quern-sim market, $tasks tasks a run" build/testing/bin/quern-sim market --tasks "$tasks" ;;
     tasks) QUERN_TIMEOUT_FACTOR=6 QUERN_MANY_TASKS=$((brief ? 12 : tasks)) run "$((brief ? 12 : tasks)) tasks, workers killed" \

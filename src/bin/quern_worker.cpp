@@ -112,7 +112,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
 #ifdef QUERN_TEST_FAULTS
     app.add_option("--test-fault", raw.fault,
                    "test builds only: skip_work, wrong_update, flip_element, wrong_slot, pass_without_work, "
-                   "false_accusation, wrong_choice or silent_opening, each with an optional @STEP");
+                   "false_accusation, other_flip, wrong_choice or silent_opening, each with an optional @STEP");
 #endif
 }
 

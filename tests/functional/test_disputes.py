@@ -6,7 +6,21 @@ CHEAP = "--price=1000000000"
 PASS_TARGET = 0x100  # + i: the PASS of report i
 
 
-class DishonestSolver(framework.MarketTest):
+class DisputesTest(framework.MarketTest):
+    def solver_lost(self, number):
+        """The task, once it is in its second round."""
+        return self.net.wait_until(lambda: (lambda t: t if t["round"] == 1 else None)(self.net.node.task_get(number)),
+                                   framework.TASK_TIMEOUT_S, "the solver to lose")
+
+    def finished_by_honest_verifiers(self, number):
+        for name in ("verifier1", "verifier2", "verifier3"):
+            self.net.workers.pop(name).stop()
+        self.verifiers()
+        self.assertEqual(self.wait(number)["stateName"], "settled")
+        self.assert_supply()
+
+
+class DishonestSolver(DisputesTest):
     def beaten(self, fault, **spec):
         before, _ = self.bond("solver1")
         self.workers(solver1=f"{CHEAP} --test-fault={fault}", solver2="", whistleblower="")
@@ -55,14 +69,13 @@ class DishonestSolver(framework.MarketTest):
         self.assert_supply()
 
 
-class DishonestVerifiers(framework.MarketTest):
+class DishonestVerifiers(DisputesTest):
     def test_passing_wrong_work_is_beaten_by_the_whistleblower(self):
         self.workers(solver1=f"{CHEAP} --test-fault=flip_element", solver2="", whistleblower="")
         self.verifiers("--test-fault=pass_without_work")
         number = self.submit()
         self.wait(number, "disputed")
-        task = self.net.wait_until(lambda: (lambda t: t if t["round"] == 1 else None)(self.net.node.task_get(number)),
-                                   framework.TASK_TIMEOUT_S, "the solver to lose")
+        task = self.solver_lost(number)
         self.assertIn(("solver1", "wrong_result"), self.slashed(task))
         for name in ("verifier1", "verifier2", "verifier3"):
             self.assertIn((name, "passed_wrong_result"), self.slashed(task))
@@ -75,12 +88,7 @@ class DishonestVerifiers(framework.MarketTest):
         self.assertEqual({d["winnerName"] for d in passes}, {"rival"})
         self.assertEqual({self.net.name_of(d["rival"]) for d in self.disputes(task)}, {"whistleblower"})
         self.assertEqual(len(self.payments(task, "whistleblower", "bounty")), 4)
-        # Honest verifiers finish the next round.
-        for name in ("verifier1", "verifier2", "verifier3"):
-            self.net.workers.pop(name).stop()
-        self.verifiers()
-        self.assertEqual(self.wait(number)["stateName"], "settled")
-        self.assert_supply()
+        self.finished_by_honest_verifiers(number)
 
     def test_invented_probes_of_right_work_are_beaten_too(self):
         self.workers(solver2="", whistleblower="", verifier1="--test-fault=pass_without_work", verifier2="", verifier3="")
@@ -93,7 +101,7 @@ class DishonestVerifiers(framework.MarketTest):
         self.assert_supply()
 
 
-class FalseAccusers(framework.MarketTest):
+class FalseAccusers(DisputesTest):
     def test_a_false_whistleblower_loses_its_stake(self):
         before, _ = self.bond("whistleblower")
         self.workers(solver2="", whistleblower="--test-fault=false_accusation")
@@ -107,6 +115,36 @@ class FalseAccusers(framework.MarketTest):
         # The solver and everybody who passed its work, each of them right, defend themselves.
         self.assertEqual({d["target"] for d in self.disputes(task)}, {0, *range(PASS_TARGET, PASS_TARGET + 3)})
         self.assertEqual({d["winnerName"] for d in self.disputes(task)}, {"defender"})
+        self.assert_supply()
+
+    def test_two_who_lie_about_one_element_both_lose(self):
+        self.workers(solver1=f"{CHEAP} --test-fault=flip_element@21", solver2="", whistleblower="--test-fault=other_flip@21")
+        self.verifiers("--test-fault=pass_without_work")
+        number = self.submit(challenge_s=25)
+        self.wait(number, "disputed")
+        task = self.solver_lost(number)
+        self.assertIn(("solver1", "wrong_result"), self.slashed(task))
+        self.assertIn(("whistleblower", "false_accusation"), self.slashed(task))
+        dispute = next(d for d in self.disputes(task) if d["target"] == 0)
+        self.assertEqual((dispute["winnerName"], dispute["reason"]), ("neither", "leaf"))
+        self.assertTrue(dispute["leafExecuted"])
+        game = dispute["gameView"]
+        self.assertNotIn(game["trueValue"], game["values"].values())
+        self.net.workers.pop("whistleblower").stop()
+        self.finished_by_honest_verifiers(number)
+
+    def test_a_silent_accuser_loses_by_its_clock(self):
+        self.workers(solver2="", whistleblower="--test-fault=false_accusation")
+        self.verifiers()
+        number = self.submit(challenge_s=25, heartbeat_s=12)
+        self.wait(number, "disputed")
+        self.net.workers.pop("whistleblower").kill()
+        task = self.wait(number)
+        self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
+        self.assertIn(("whistleblower", "false_accusation"), self.slashed(task))
+        self.assertEqual({name for name, _ in self.slashed(task)}, {"whistleblower"})
+        self.assertEqual({d["winnerName"] for d in self.disputes(task)}, {"defender"})
+        self.assertIn("clock", {d["reason"] for d in self.disputes(task)})
         self.assert_supply()
 
     def test_a_false_fail_loses_the_verifiers_stake(self):

@@ -80,6 +80,11 @@ bool DisputeJobs::work(Context& context) {
         playing->cancellation = &cancellation;
         playing->data->bind(*context.node, &cancellation);
         move = playing->strategy->next_move(*order->game, order->play.side, order->post.get(), &cancellation);
+        // A machine that computes wrongly believes itself, and shows the leaf that it loses by.
+        if (playing->fault.fault == Fault::other_flip && order->game->phase == core::Phase::leaf) {
+            if (auto witness = playing->strategy->leaf_witness(*order->game, &cancellation))
+                move = core::Move{std::move(*witness)};
+        }
         if (const auto missing = playing->data->take_missing(); missing && !move && !cancellation.requested())
             move = detailed(move.error(), missing->to_string());
         playing->context = nullptr;
@@ -114,7 +119,7 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     party.history = order.play.claim != nullptr ? *order.play.claim : playing.manifest->state_roots;
     const FaultPlan& planned = context.options.fault;
     const bool defends = order.play.side == core::Side::defender;
-    if (order.play.claim != nullptr && (defends ? planned.solver_cheats() : planned.fault == Fault::false_accusation))
+    if (order.play.claim != nullptr && (defends ? planned.solver_cheats() : planned.accuser_cheats()))
         playing.fault = planned;
     party.programs = &playing.inputs->programs;
     party.data = playing.data.get();

@@ -21,6 +21,7 @@ constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
     {"interpolated", Fault::interpolated},
     {"pass_without_work", Fault::pass_without_work},
     {"false_accusation", Fault::false_accusation},
+    {"other_flip", Fault::other_flip},
     {"wrong_choice", Fault::wrong_choice},
     {"silent_opening", Fault::silent_opening},
 };

@@ -25,10 +25,10 @@ std::uint32_t middle_matmul(const Program& program) {
     return matmuls[matmuls.size() / 2];
 }
 
-Alteration flip_one_element(const Program& program) {
+Alteration flip_one_element(const Program& program, std::uint32_t bit) {
     const std::uint32_t target = middle_matmul(program);
-    return [target](std::uint32_t node, Tensor& output) {
-        if (node == target) output.words.front() ^= kFlippedBit;
+    return [target, bit](std::uint32_t node, Tensor& output) {
+        if (node == target) output.words.front() ^= bit;
     };
 }
 
@@ -114,7 +114,9 @@ Alteration alteration(const FaultPlan& plan, const Program& program, const State
             return step == chosen ? double_first_update(program, before) : Alteration{};
         case Fault::flip_element:
         case Fault::false_accusation:
-            return step == chosen ? flip_one_element(program) : Alteration{};
+            return step == chosen ? flip_one_element(program, kFlippedBit) : Alteration{};
+        case Fault::other_flip:
+            return step == chosen ? flip_one_element(program, kFlippedBit << 1) : Alteration{};
         case Fault::wrong_slot:
             return step == chosen ? misread_first_parameter(program) : Alteration{};
         case Fault::wrong_init:

@@ -27,6 +27,7 @@ enum class Fault : std::uint8_t {
     interpolated,  // solver: from `step` on parameters shrink by one part in 2^10 each, as on a line to a made-up end
     pass_without_work,  // verifier: reports PASS and invented probes without replaying
     false_accusation,   // verifier or whistleblower: accuses correct work with a history altered at `step`
+    other_flip,         // the same with another bit of the element of flip_element, and shows the leaf that refutes it
     wrong_choice,       // verifier: opens the other one of its two sealed results than it has to
     silent_opening,     // verifier: never shows which of the two it had to open
 };
@@ -37,6 +38,8 @@ struct FaultPlan {
 
     // Of these the solver computes another history than the task's.
     [[nodiscard]] bool solver_cheats() const { return fault >= Fault::skip_work && fault <= Fault::interpolated; }
+    // Of these a verifier or whistleblower accuses with another history than the task's.
+    [[nodiscard]] bool accuser_cheats() const { return fault == Fault::false_accusation || fault == Fault::other_flip; }
 };
 
 // "skip_work", "wrong_update@7", ... Errors: fault.unknown, fault.bad_step.

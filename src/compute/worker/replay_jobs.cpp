@@ -177,9 +177,8 @@ Status ReplayJobs::begin(Job& job) {
         } else {
             const FaultPlan& fault = context_.options.fault;
             const std::size_t segments = plan.segments.size();
-            QUERN_TRY(job.replay,
-                      Replay::begin(context_, live, std::move(plan.segments), std::move(plan.probes),
-                                    fault.fault == Fault::false_accusation ? fault : FaultPlan{}, duty_->duty()));
+            QUERN_TRY(job.replay, Replay::begin(context_, live, std::move(plan.segments), std::move(plan.probes),
+                                                fault.accuser_cheats() ? fault : FaultPlan{}, duty_->duty()));
             // A verifier has been served what it was drawn for.
             if (duty_->duty() == Duty::voluntary)
                 job.replay->keep_starts(LocalStates(job.workspace, claim.history_root));
