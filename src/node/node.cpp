@@ -244,7 +244,7 @@ Status Node::Services::open_rpc() {
     backend.submitter = gateway.get();
     backend.simulator = simulator.get();
     backend.market = market.get();
-    ledger = std::make_unique<ChainLedger>(ChainLedger::Parts{*setup, chain->board(), *reader, *market});
+    ledger = std::make_unique<ChainLedger>(ChainLedger::Parts{chain->board(), *reader});
     backend.ledger = ledger.get();
     const auto& advertised = options.peers.advertised;
     network_reading = std::make_unique<NetworkReading>(

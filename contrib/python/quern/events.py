@@ -4,11 +4,13 @@ import struct
 # name: (group address' last byte, indexed fields, other fields); types as in the signature
 EVENTS = {
     "CheckpointPosted": (3, [("task", "uint64")], [("step", "uint64"), ("stateRoot", "bytes32"), ("loss", "uint32")]),
-    "TaskStateChanged": (3, [("task", "uint64")], [("from", "uint8"), ("to", "uint8"), ("reason", "string")]),
+    "TaskStateChanged": (3, [("task", "uint64")], [("from", "uint8"), ("to", "uint8"), ("reason", "string"),
+                                                   ("deadline", "uint64")]),
     "ClaimStateChanged": (3, [("task", "uint64")], [("seat", "uint16"), ("stretch", "uint32"), ("round", "uint32"),
-                                                    ("from", "uint8"), ("to", "uint8"), ("reason", "string")]),
+                                                    ("from", "uint8"), ("to", "uint8"), ("reason", "string"),
+                                                    ("deadline", "uint64")]),
     "Paid": (3, [("task", "uint64"), ("to", "address")], [("amount", "uint256"), ("reason", "string")]),
-    "WatchSealed": (4, [("task", "uint64"), ("watcher", "address")], [("stretch", "uint32"), ("report", "uint8")]),
+    "WatchSealed": (4, [("task", "uint64"), ("watcher", "address")], [("stretch", "uint32"), ("report", "uint8"), ("deposit", "uint256")]),
     "ReportOpened": (4, [("task", "uint64"), ("verifier", "address")],
                      [("stretch", "uint32"), ("choice", "uint8"), ("trueRoot", "bytes32")]),
     "ErrorFound": (4, [("task", "uint64"), ("watcher", "address")], [("stretch", "uint32"), ("report", "uint8")]),
@@ -18,7 +20,10 @@ EVENTS = {
     "DataChallenged": (5, [("task", "uint64"), ("submitter", "address")],
                        [("slot", "uint32"), ("tile", "uint64"), ("prepaid", "uint256"), ("until", "uint64")]),
     "DataAnswered": (5, [("task", "uint64"), ("from", "address")], [("slot", "uint32"), ("tile", "uint64")]),
-    "Slashed": (2, [("account", "address")], [("role", "uint8"), ("amount", "uint256"), ("reason", "string")]),
+    "BondLocked": (2, [("account", "address"), ("task", "uint64")], [("role", "uint8"), ("amount", "uint256"), ("locked", "uint256")]),
+    "BondReleased": (2, [("account", "address"), ("task", "uint64")],
+                     [("role", "uint8"), ("amount", "uint256"), ("locked", "uint256")]),
+    "Slashed": (2, [("account", "address"), ("task", "uint64")], [("role", "uint8"), ("amount", "uint256"), ("reason", "string")]),
 }
 CHOICES = {1: "truth", 2: "forced"}
 ROLES = {1: "solver", 2: "verifier", 3: "whistleblower", 4: "custodian", 5: "relay"}

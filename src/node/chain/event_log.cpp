@@ -37,8 +37,9 @@ void log_event(std::uint64_t block, const types::Log& entry) {
         log::info(Category::dispute, "dispute closed dispute={} task={} winner={} reason={} block={}", closed->dispute,
                   closed->task, types::to_string(closed->winner), closed->reason, block);
     else if (const auto slashed = types::read_event<events::Slashed>(entry))
-        log::info(Category::market, "slashed account={} amount={} reason={} block={}",
-                  types::to_checksum_address(slashed->account), slashed->amount.to_decimal(), slashed->reason, block);
+        log::info(Category::market, "slashed account={} task={} amount={} reason={} block={}",
+                  types::to_checksum_address(slashed->account), slashed->task, slashed->amount.to_decimal(),
+                  slashed->reason, block);
 }
 
 }  // namespace

@@ -107,8 +107,10 @@ std::optional<types::Address> account_of(const MarketEvent& event) {
             if constexpr (std::is_same_v<Event, events::DataChallenged>) return each.submitter;
             if constexpr (std::is_same_v<Event, events::WatchSealed>) return each.watcher;
             if constexpr (requires { each.delegator; }) return each.delegator;
-            if constexpr (std::is_same_v<Event, events::ValidatorConvicted>)
-                if (!each.reporter.is_zero()) return each.reporter;
+            if constexpr (std::is_same_v<Event, events::EvidenceRewarded> ||
+                          std::is_same_v<Event, events::EvidenceCommitted> ||
+                          std::is_same_v<Event, events::EvidenceReleased>)
+                return each.reporter;
             return std::nullopt;
         },
         event);

@@ -4,16 +4,11 @@
 #include <array>
 #include <utility>
 
-#include "chain/market/bonds.h"
-#include "chain/market/shares.h"
-#include "chain/market/storage.h"
-
 namespace quern::node {
 namespace {
 
 namespace types = chain::types;
 namespace api = chain::api;
-namespace market = chain::market;
 using types::NativeKind;
 using types::Role;
 using Sign = api::Movement::Sign;
@@ -53,9 +48,7 @@ std::string kind_name(const types::abi::NativeCall* call) {
 
 }  // namespace
 
-Bookkeeper::Bookkeeper(const Rules& rules, const types::Address& account, const api::Holdings& before,
-                       const api::Holdings& after)
-    : rules_(rules), account_(account), before_(before.balance), after_(after.balance) {
+Bookkeeper::Bookkeeper(const types::Address& account, const api::Holdings& before) : account_(account) {
     for (const auto& bond : before.bonds) bonds_[bond.role] = bond.bonded + bond.unbonding;
 }
 
@@ -98,20 +91,12 @@ void Bookkeeper::bond_changed(const events::BondChanged& event, const types::abi
     if (movement != nullptr) movement->role = event.role;
 }
 
-Status Bookkeeper::submitted(const events::TaskSubmitted& event, const types::abi::NativeCall* call) {
-    if (event.submitter != account_ || call == nullptr || call->kind != NativeKind::task_submit) return {};
-    QUERN_TRY(const auto spec, types::decode_record<types::TaskSubmitPayload>(call->payload));
-    QUERN_TRY(const auto estimate, rules_.market.estimate_task(spec));
-    move("escrow", "task_submit", estimate.escrow - estimate.storage_deposit, Sign::minus).submitter = true;
-    move("deposit_paid", "task_submit", estimate.storage_deposit, Sign::minus).submitter = true;
-    return {};
-}
-
-Status Bookkeeper::event(const MarketEvent& event, const MarketEvent* next, const types::abi::NativeCall* call) {
-    if (const auto* submission = std::get_if<events::TaskSubmitted>(&event)) return submitted(*submission, call);
-    if (const auto account = account_of(event); account != account_) return {};
-    const auto& market = rules_.params.market;
-    if (const auto* payment = std::get_if<events::Paid>(&event)) {
+void Bookkeeper::event(const MarketEvent& event, const MarketEvent* next, const types::abi::NativeCall* call) {
+    if (const auto account = account_of(event); account != account_) return;
+    if (const auto* submission = std::get_if<events::TaskSubmitted>(&event)) {
+        move("escrow", "task_submit", submission->escrow - submission->deposit, Sign::minus).submitter = true;
+        move("deposit_paid", "task_submit", submission->deposit, Sign::minus).submitter = true;
+    } else if (const auto* payment = std::get_if<events::Paid>(&event)) {
         paid(*payment, next != nullptr && std::holds_alternative<events::TaskDeleted>(*next));
     } else if (const auto* change = std::get_if<events::BondChanged>(&event)) {
         bond_changed(*change, call);
@@ -119,13 +104,12 @@ Status Bookkeeper::event(const MarketEvent& event, const MarketEvent* next, cons
         move("slashed", slash->reason, slash->amount, Sign::none, Sign::minus).role = slash->role;
         Uint256& held = bonds_[slash->role];
         held -= std::min(held, slash->amount);
-    } else if (std::holds_alternative<events::ChallengeCommitted>(event)) {
-        move("deposit_paid", "challenge_commit", market::challenge_deposit(market), Sign::minus).role =
-            Role::whistleblower;
+    } else if (const auto* challenge = std::get_if<events::ChallengeCommitted>(&event)) {
+        move("deposit_paid", "challenge_commit", challenge->deposit, Sign::minus).role = challenge->role;
     } else if (const auto* asked = std::get_if<events::DataChallenged>(&event)) {
         move("data_challenge", "data_challenge", asked->prepaid, Sign::minus).submitter = true;
-    } else if (std::holds_alternative<events::WatchSealed>(event)) {
-        move("deposit_paid", "watch_commit", market::watch_deposit(market), Sign::minus).role = Role::whistleblower;
+    } else if (const auto* seal = std::get_if<events::WatchSealed>(&event)) {
+        move("deposit_paid", "watch_commit", seal->deposit, Sign::minus).role = Role::whistleblower;
     } else if (const auto* staked = std::get_if<events::Delegated>(&event)) {
         move("staked", kind_name(call), staked->amount, Sign::minus);
     } else if (const auto* leaving = std::get_if<events::Undelegated>(&event)) {
@@ -133,15 +117,17 @@ Status Bookkeeper::event(const MarketEvent& event, const MarketEvent* next, cons
     } else if (const auto* back = std::get_if<events::StakeWithdrawn>(&event)) {
         move("stake_withdrawn", kind_name(call), back->amount, Sign::plus);
         if (!back->slashed.is_zero()) move("stake_slashed", "validator_convicted", back->slashed, Sign::none);
-    } else if (const auto* conviction = std::get_if<events::ValidatorConvicted>(&event)) {
-        move("evidence_reward", "validator_convicted",
-             market::split_stake_slash(rules_.params, conviction->slashed).reporter, Sign::plus);
+    } else if (const auto* reward = std::get_if<events::EvidenceRewarded>(&event)) {
+        move("evidence_reward", "validator_convicted", reward->amount, Sign::plus);
+    } else if (const auto* evidence = std::get_if<events::EvidenceCommitted>(&event)) {
+        if (!evidence->deposit.is_zero()) move("deposit_paid", "evidence_commit", evidence->deposit, Sign::minus);
+    } else if (const auto* former = std::get_if<events::EvidenceReleased>(&event)) {
+        move("deposit_returned", kind_name(call), former->deposit, Sign::plus);
     }
-    return {};
 }
 
-Status Bookkeeper::add(const types::RecoveredTransaction& transaction, const types::Receipt& receipt,
-                       const api::Place& place) {
+void Bookkeeper::add(const types::RecoveredTransaction& transaction, const types::Receipt& receipt,
+                     const api::Place& place) {
     place_ = place;
     const auto call = native_call_of(transaction.tx);
     std::vector<MarketEvent> events;
@@ -152,40 +138,10 @@ Status Bookkeeper::add(const types::RecoveredTransaction& transaction, const typ
         if (!task_) task_ = task_of(event);
     if (!task_ && call) task_ = task_named_by(*call);
     for (std::size_t i = 0; i < events.size(); ++i)
-        QUERN_CHECK(event(events[i], i + 1 < events.size() ? &events[i + 1] : nullptr, call ? &*call : nullptr));
-    if (transaction.sender != account_) return {};
-    if (receipt.success && call && (call->kind == NativeKind::evidence_commit || call->kind == NativeKind::evidence)) {
-        ++deposits_without_event_;
-        deposit_at_ = movements_.size();
-        deposit_place_ = place;
-    }
+        event(events[i], i + 1 < events.size() ? &events[i + 1] : nullptr, call ? &*call : nullptr);
+    if (transaction.sender != account_) return;
     const Uint256 fee = Uint256(receipt.gas_used) * receipt.effective_gas_price;
     if (!fee.is_zero()) move("gas", kind_name(call ? &*call : nullptr), fee, Sign::minus);
-    return {};
-}
-
-// No event tells of an evidence commitment's deposit: it is what nothing else explains, if that is just as much.
-void Bookkeeper::settle_evidence_deposit() {
-    if (deposits_without_event_ != 1) return;
-    Uint256 had = before_;
-    Uint256 has = after_;
-    for (const Movement& movement : movements_) {
-        if (movement.balance == Sign::plus) had += movement.amount;
-        if (movement.balance == Sign::minus) has += movement.amount;
-    }
-    const Uint256 deposit = market::evidence_deposit(rules_.params.market);
-    const bool is_paid = had == has + deposit;
-    if (!is_paid && has != had + deposit) return;
-    place_ = deposit_place_;
-    task_.reset();
-    move(is_paid ? "deposit_paid" : "deposit_returned", std::string(place_.kind), deposit,
-         is_paid ? Sign::minus : Sign::plus);
-    std::rotate(movements_.begin() + static_cast<std::ptrdiff_t>(deposit_at_), movements_.end() - 1, movements_.end());
-}
-
-std::vector<api::Movement> Bookkeeper::finish() {
-    settle_evidence_deposit();
-    return std::move(movements_);
 }
 
 }  // namespace quern::node

@@ -45,7 +45,7 @@ private:
 };
 
 // The events of one transaction that are the task's: a transaction is about one task at most, so that those which name
-// none (slashes, moves in its disputes) are the task's, too.
+// none (moves in its disputes) are the task's, too.
 Status add_events(const OpenBlock& block, std::uint32_t at, std::uint64_t task, std::vector<api::Happening>& found) {
     QUERN_TRY(const auto transaction, block.transaction(at));
     const api::Place place = block.place_of(transaction);
@@ -101,12 +101,12 @@ Expected<api::LedgerPage<api::StatementBlock>> ChainLedger::statement(const type
             break;
         }
         QUERN_TRY(const auto block, OpenBlock::open(parts_.reader, entry.block));
-        Bookkeeper books({parts_.setup.genesis.params, parts_.market}, account, entry.before, entry.after);
+        Bookkeeper books(account, entry.before);
         for (const std::uint32_t place : entry.places) {
             QUERN_TRY(const auto transaction, block.transaction(place));
-            QUERN_CHECK(books.add(transaction, block.receipt(place), block.place_of(transaction)));
+            books.add(transaction, block.receipt(place), block.place_of(transaction));
         }
-        page.items.push_back({entry.block, entry.before, entry.after, books.finish()});
+        page.items.push_back({entry.block, entry.before, entry.after, books.take()});
         movements += page.items.back().movements.size();
     }
     return page;

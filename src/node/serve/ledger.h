@@ -1,11 +1,9 @@
 // What happened to tasks and what moved accounts' money, out of the blocks that the index of activity names: their
-// events, their transactions, and for what no event tells (escrows, deposits, what was withdrawn) the rules' own
-// arithmetic. Thread-safe.
+// events and their transactions. Thread-safe.
 #pragma once
 
 #include "chain/api/chain_reader.h"
 #include "chain/api/ledger.h"
-#include "chain/api/market_guide.h"
 #include "node/chain/chain_database.h"
 #include "node/chain/snapshot.h"
 
@@ -17,10 +15,8 @@ inline constexpr std::size_t kLedgerPageBlocks = 256;
 class ChainLedger final : public chain::api::Ledger {
 public:
     struct Parts {  // all outlive the ledger
-        const ChainSetup& setup;
         const SnapshotBoard& board;
         const chain::api::ChainReader& reader;
-        const chain::api::MarketGuide& market;
     };
     explicit ChainLedger(const Parts& parts) : parts_(parts) {}
 

@@ -18,11 +18,13 @@ public:
 
     void log(const types::Log& log, const Hash32& transaction) {
         transaction_ = transaction;
-        // The market's events; others (bonds, stakes) change no task.
+        // The market's events; others (stakes, what is bonded) change no task.
         (void)(task<events::TaskSubmitted>(log, "submitted") || task<events::TaskStateChanged>(log, "state") ||
                task<events::ClaimStateChanged>(log, "claim") || task<events::BidPlaced>(log, "bid") ||
-               task<events::SolverAssigned>(log, "assigned") || task<events::CheckpointPosted>(log, "checkpoint") ||
-               task<events::Paid>(log, "paid") || task<events::VerifierDrawn>(log, "drawn") ||
+               task<events::BidDisplaced>(log, "displaced") || task<events::SolverAssigned>(log, "assigned") ||
+               task<events::CheckpointPosted>(log, "checkpoint") || task<events::Paid>(log, "paid") ||
+               task<events::Slashed>(log, "slashed") || task<events::BondLocked>(log, "locked") ||
+               task<events::BondReleased>(log, "unlocked") || task<events::VerifierDrawn>(log, "drawn") ||
                task<events::CustodyReceived>(log, "custody") || task<events::ReportCommitted>(log, "committed") ||
                task<events::ReportRevealed>(log, "revealed") || task<events::WatchSealed>(log, "sealed") ||
                task<events::ReportOpened>(log, "told") || task<events::ErrorFound>(log, "found") ||

@@ -8,7 +8,6 @@
 #include "compute/core/state_piece.h"
 #include "lifecycle_fixture.h"
 #include "node/chain/activity_index.h"
-#include "node/serve/market_guide.h"
 
 namespace quern::node {
 namespace {
@@ -34,19 +33,18 @@ protected:
     void check(const types::Address& who, const types::RecoveredTransaction& tx, const types::Receipt& receipt) {
         const api::Holdings& before = before_[who];
         const api::Holdings after = held(who);
-        const CoreMarketGuide guide(world.params.market);
-        Bookkeeper books({world.params, guide}, who, before, after);
+        Bookkeeper books(who, before);
         api::Place place;
         const auto call = native_call_of(tx.tx);
         ASSERT_TRUE(call);
         place.kind = types::find_kind(static_cast<std::uint8_t>(call->kind))->name;
-        ASSERT_TRUE(books.add(tx, receipt, place));
+        books.add(tx, receipt, place);
         Uint256 had = before.balance;
         Uint256 has = after.balance;
         std::map<Role, std::pair<Uint256, Uint256>> bonds;
         for (const auto& bond : before.bonds) bonds[bond.role].first = bond.bonded + bond.unbonding;
         for (const auto& bond : after.bonds) bonds[bond.role].second = bond.bonded + bond.unbonding;
-        for (const auto& movement : books.finish()) {
+        for (const auto& movement : books.take()) {
             if (movement.balance == Sign::plus) had += movement.amount;
             if (movement.balance == Sign::minus) has += movement.amount;
             if (movement.bond == Sign::plus) bonds[movement.role.value()].first += movement.amount;
@@ -55,7 +53,36 @@ protected:
             all_.push_back(movement);
         }
         EXPECT_EQ(had, has) << place.kind << " of " << to_hex(who);
+        EXPECT_EQ(locked_after(who, before, receipt), locked_of(after)) << place.kind << " of " << to_hex(who);
         for (const auto& [role, sides] : bonds) EXPECT_EQ(sides.first, sides.second) << place.kind;
+    }
+    using Locked = std::map<Role, Uint256>;
+    static Locked locked_of(const api::Holdings& holdings) {
+        Locked locked;
+        for (const auto& bond : holdings.bonds)
+            if (!bond.locked.is_zero()) locked[bond.role] = bond.locked;
+        return locked;
+    }
+    // What the events say of it.
+    static Locked locked_after(const types::Address& who, const api::Holdings& before, const types::Receipt& receipt) {
+        Locked locked = locked_of(before);
+        for (const auto& log : receipt.logs) {
+            const auto event = read_market_event(log);
+            if (!event) continue;
+            if (const auto* more = std::get_if<events::BondLocked>(&*event); more != nullptr && more->account == who) {
+                locked[more->role] += more->amount;
+                EXPECT_EQ(locked[more->role], more->locked);
+            }
+            if (const auto* less = std::get_if<events::BondReleased>(&*event);
+                less != nullptr && less->account == who) {
+                locked[less->role] -= less->amount;
+                EXPECT_EQ(locked[less->role], less->locked);
+            }
+            if (const auto* slash = std::get_if<events::Slashed>(&*event); slash != nullptr && slash->account == who)
+                locked[slash->role] -= slash->amount;
+        }
+        std::erase_if(locked, [](const auto& entry) { return entry.second.is_zero(); });
+        return locked;
     }
     [[nodiscard]] bool saw(const types::Address& who, const std::string& what) const {
         const auto found = seen_.find(who);
@@ -153,7 +180,7 @@ TEST_F(BookkeeperTest, sums_to_what_bonding_moves) {
     EXPECT_EQ(held(kSolver).bonds.at(0).bonded, Uint256(500'000));
 }
 
-TEST_F(BookkeeperTest, finds_the_deposit_that_no_event_tells_of) {
+TEST_F(BookkeeperTest, tells_the_deposit_of_evidence) {
     using types::EvidenceCommitPayload;
     expect_ok(world.one(kSecond, NativeKind::evidence_commit, EvidenceCommitPayload{crypto::sha256(as_bytes("a"))}));
     expect_ok(world.one(kSecond, NativeKind::evidence_commit, EvidenceCommitPayload{crypto::sha256(as_bytes("b"))}));
@@ -181,21 +208,18 @@ TEST_F(BookkeeperTest, a_bond_that_does_not_decode_is_a_fault) {
 TEST_F(BookkeeperTest, tells_a_bond_apart_from_a_slash_in_the_same_block) {
     api::Holdings before;
     before.bonds.push_back({Role::solver, 100, 0, 0});
-    const CoreMarketGuide guide(world.params.market);
-    Bookkeeper books({world.params, guide}, kSolver, before, {});
+    Bookkeeper books(kSolver, before);
     types::Receipt slashed;
     slashed.success = true;
     slashed.logs = {types::abi::event_log(types::group_address(types::KindGroup::roles),
-                                          events::Slashed{kSolver, Role::solver, 30, "no_start"})};
-    ASSERT_TRUE(books.add(from(kSecond, native(0, NativeKind::tick, types::TickPayload{types::TickObject::task, 7})),
-                          slashed, {}));
+                                          events::Slashed{kSolver, 7, Role::solver, 30, "no_start"})};
+    books.add(from(kSecond, native(0, NativeKind::tick, types::TickPayload{types::TickObject::task, 7})), slashed, {});
     types::Receipt bonded;
     bonded.success = true;
     bonded.logs = {types::abi::event_log(types::group_address(types::KindGroup::roles),
                                          events::BondChanged{kSolver, Role::solver, 120, 0})};
-    ASSERT_TRUE(
-        books.add(from(kSolver, native(0, NativeKind::bond, types::BondPayload{Role::solver, 50})), bonded, {}));
-    const auto movements = books.finish();
+    books.add(from(kSolver, native(0, NativeKind::bond, types::BondPayload{Role::solver, 50})), bonded, {});
+    const auto movements = books.take();
     ASSERT_EQ(movements.size(), 2U);
     EXPECT_EQ(movements[0].amount, 30);
     EXPECT_EQ(movements[0].task, 7U);

@@ -226,21 +226,30 @@ TEST(MarketChangesTest, reads_events_with_what_the_state_knows_of_them) {
     namespace abi = types::abi;
     const auto tasks = types::group_address(types::KindGroup::tasks);
     const auto disputes = types::group_address(types::KindGroup::disputes);
+    const auto roles = types::group_address(types::KindGroup::roles);
     types::Block block;
     block.transactions = {Bytes{1}, Bytes{2}};
     std::vector<types::Receipt> receipts(2);
-    receipts[0].logs = {abi::event_log(tasks, events::TaskSubmitted{7, test_address(1)}),
+    receipts[0].logs = {abi::event_log(tasks, events::TaskSubmitted{7, test_address(1), 900, 100}),
                         abi::event_log(tasks, events::CheckpointPosted{7, 10, {}, 0})};
-    receipts[1].logs = {
-        abi::event_log(tasks, events::TaskStateChanged{7, types::TaskState::open, types::TaskState::assigned, "bid"}),
-        abi::event_log(disputes, events::DisputeMoved{3, test_address(2), 1, 4}),
-        abi::event_log(disputes, events::DisputeClosed{3, 7, types::DisputeWinner::rival, "leaf"}),
-        {tasks, {}, {}},
-        abi::event_log(tasks, events::ClaimStateChanged{7, 0, 0, 1, types::ClaimState::working,
-                                                        types::ClaimState::proved, "proved"}),
-        abi::event_log(tasks, events::TaskDeleted{9})};
+    receipts[1].logs = {abi::event_log(tasks, events::TaskStateChanged{7, types::TaskState::open,
+                                                                       types::TaskState::assigned, "bid", 0}),
+                        abi::event_log(disputes, events::DisputeMoved{3, test_address(2), 1, 4}),
+                        abi::event_log(disputes, events::DisputeClosed{3, 7, types::DisputeWinner::rival, "leaf"}),
+                        {tasks, {}, {}},
+                        abi::event_log(tasks, events::ClaimStateChanged{7, 0, 0, 1, types::ClaimState::working,
+                                                                        types::ClaimState::proved, "proved", 1'000}),
+                        abi::event_log(tasks, events::TaskDeleted{9}),
+                        abi::event_log(tasks, events::BidDisplaced{7, test_address(1), test_address(2)}),
+                        abi::event_log(roles, events::BondReleased{test_address(1), 7, types::Role::solver, 5, 10}),
+                        abi::event_log(roles, events::Slashed{test_address(1), 7, types::Role::solver, 5, "no_start"})};
     const auto changes = market_changes(block, receipts, &state);
-    ASSERT_EQ(changes.size(), 7U);
+    ASSERT_EQ(changes.size(), 10U);
+    EXPECT_EQ(changes[7].kind, "displaced");
+    EXPECT_EQ(changes[8].kind, "unlocked");
+    EXPECT_EQ(changes[8].task, 7U);
+    EXPECT_EQ(changes[9].kind, "slashed");
+    EXPECT_EQ(changes[9].fields.get_string("reason").value_or("?"), "no_start");
     EXPECT_EQ(changes[0].kind, "submitted");
     EXPECT_EQ(changes[0].state, types::TaskState::open);
     EXPECT_EQ(changes[0].transaction, types::transaction_hash(Bytes{1}));
@@ -263,7 +272,7 @@ TEST(MarketChangesTest, reads_events_with_what_the_state_knows_of_them) {
     EXPECT_EQ(changes[6].kind, "deleted");
     EXPECT_EQ(changes[6].state, std::nullopt);
     const auto blind = market_changes(block, receipts, nullptr);
-    ASSERT_EQ(blind.size(), 7U);
+    ASSERT_EQ(blind.size(), 10U);
     EXPECT_EQ(blind[1].state, std::nullopt);
     EXPECT_EQ(blind[3].task, std::nullopt);
 }

@@ -6,7 +6,6 @@
 #include "lifecycle_fixture.h"
 #include "node/chain/activity_index.h"
 #include "node/chain/revert.h"
-#include "node/serve/market_guide.h"
 #include "unit/node/chain_fixture.h"
 
 namespace quern::node {
@@ -26,10 +25,7 @@ chain::exec::Genesis cheap_genesis() {
 class LedgerTest : public ChainFixture {
 protected:
     LedgerTest() : ChainFixture(cheap_genesis()) { open(); }
-    void open() {
-        guide_ = std::make_unique<CoreMarketGuide>(setup_->genesis.params.market);
-        ledger_ = std::make_unique<ChainLedger>(ChainLedger::Parts{*setup_, chain_->board(), *reader_, *guide_});
-    }
+    void open() { ledger_ = std::make_unique<ChainLedger>(ChainLedger::Parts{chain_->board(), *reader_}); }
     void restart() {
         ledger_.reset();
         stop();
@@ -86,7 +82,6 @@ protected:
 
     std::map<std::uint8_t, std::uint64_t> nonces_;
     std::uint64_t tasks_ = 0;
-    std::unique_ptr<CoreMarketGuide> guide_;
     std::unique_ptr<ChainLedger> ledger_;
 };
 
@@ -104,7 +99,7 @@ TEST_F(LedgerTest, tells_what_happened_to_a_task_and_to_no_other) {
     EXPECT_EQ(last.place.sender, test_address(1));
     EXPECT_EQ(last.place.kind, "task_cancel");
     EXPECT_EQ(last.place.timestamp, reader_->block({})->block.header.timestamp);
-    EXPECT_EQ(last.event.fields.dump(), R"({"from":"open","to":"cancelled","reason":"by_submitter"})");
+    EXPECT_EQ(last.event.fields.dump(), R"({"from":"open","to":"cancelled","reason":"by_submitter","deadline":0})");
     EXPECT_EQ(last.event.task, first);
 }
 

@@ -359,7 +359,7 @@ TEST_F(ChainFixture, market_events_become_log_lines) {
     const auto disputes = types::group_address(types::KindGroup::disputes);
     types::Receipt receipt;
     receipt.logs.push_back(abi::event_log(
-        tasks, events::TaskStateChanged{7, types::TaskState::open, types::TaskState::assigned, "lowest_bid"}));
+        tasks, events::TaskStateChanged{7, types::TaskState::open, types::TaskState::assigned, "lowest_bid", 0}));
     receipt.logs.push_back(abi::event_log(tasks, events::Paid{7, test_address(1), 12, "solver_reward"}));
     receipt.logs.push_back(abi::event_log(disputes, events::DisputeClosed{3, 7, types::DisputeWinner::rival, "leaf"}));
     receipt.logs.push_back({tasks, {Hash32{{1}}}, {}});           // of no known kind

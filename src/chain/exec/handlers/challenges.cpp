@@ -216,7 +216,7 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payl
     auto& [live, displaced, role, stake] = prepared;
     auto& claim = live.claim;
     if (displaced) QUERN_CHECK(drop_commitment(context, live, *displaced, could_reveal(context, claim, *displaced)));
-    QUERN_CHECK(lock_bond(context, role, context.sender, stake));
+    QUERN_CHECK(lock_bond(context, data.task, role, context.sender, stake));
     const Uint256 deposit = market::challenge_deposit(context.market());
     QUERN_CHECK(take_from_account(context, context.sender, deposit));
     ++claim.commitments;
@@ -227,7 +227,7 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payl
         types::key_of<types::ChallengeCommitment>(claim.id, context.sender, data.commitment),
         types::ChallengeCommitment{claim.id, context.sender, data.commitment, context.market_ms, role, stake, deposit});
     emit(context, types::KindGroup::disputes,
-         events::ChallengeCommitted{data.task, context.sender, data.stretch, data.commitment, stake});
+         events::ChallengeCommitted{data.task, context.sender, data.stretch, data.commitment, role, stake, deposit});
     return {};
 }
 
@@ -270,7 +270,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     // Somebody else was quicker and nothing is left to be accused, or no place for another dispute.
     QUERN_TRY(const bool beaten, is_beaten(context, live, data, commitment.since));
     if (beaten || rivals >= context.market().max_disputes) {
-        QUERN_CHECK(unlock_bond(context, commitment.role, context.sender, commitment.stake));
+        QUERN_CHECK(unlock_bond(context, data.task, commitment.role, context.sender, commitment.stake));
         return_deposit(context, data.task, context.sender, commitment.deposit);
         emit(context, types::KindGroup::disputes,
              events::ChallengeReleased{data.task, context.sender, data.stretch, commitment.commitment});
@@ -280,7 +280,7 @@ Status Handler<NativeKind::challenge_reveal>::apply(Context& context, const Payl
     }
     const Uint256 raised = commitment.stake * Uint256(rivals);
     QUERN_TRY(auto opened, new_dispute(context, live, data));
-    QUERN_CHECK(lock_bond(context, commitment.role, context.sender, raised));
+    QUERN_CHECK(lock_bond(context, data.task, commitment.role, context.sender, raised));
     ++rivals;
     opened.rival_role = commitment.role;
     opened.rival_locked = commitment.stake + raised;  // the lock passes from the commitment to the dispute ...

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chain/exec/handlers/draw_table.h"
+#include "chain/exec/handlers/events.h"
 #include "chain/market/delays.h"
 
 namespace quern::chain::exec::handlers {
@@ -156,34 +157,41 @@ void pay_account(Context& context, const types::Address& address, const Uint256&
 namespace {
 
 // Of the bond's part `unused`, which answers for nothing.
-Status lock_part(Context& context, types::RoleBond bond, const Uint256& unused, const Uint256& amount) {
+Status lock_part(Context& context, std::uint64_t task, types::RoleBond bond, const Uint256& unused,
+                 const Uint256& amount) {
     if (unused < amount)
         return fail("bond.insufficient", "free " + unused.to_decimal() + ", need " + amount.to_decimal());
+    if (amount.is_zero()) return {};
     bond.locked += amount;
     store_bond(context.state, bond);
+    emit(context, types::KindGroup::roles, events::BondLocked{bond.address, task, bond.role, amount, bond.locked});
     return {};
 }
 
 }  // namespace
 
-Status lock_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
+Status lock_bond(Context& context, std::uint64_t task, types::Role role, const types::Address& address,
+                 const Uint256& amount) {
     QUERN_TRY(auto bond, load_bond(context.state, role, address));
     const Uint256 unused = free_part(bond);
-    return lock_part(context, std::move(bond), unused, amount);
+    return lock_part(context, task, std::move(bond), unused, amount);
 }
 
-Status lock_whole_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
+Status lock_whole_bond(Context& context, std::uint64_t task, types::Role role, const types::Address& address,
+                       const Uint256& amount) {
     QUERN_TRY(auto bond, load_bond(context.state, role, address));
     const Uint256 unused = checked_sub(market::whole_bond(bond), bond.locked).value_or(Uint256());
-    return lock_part(context, std::move(bond), unused, amount);
+    return lock_part(context, task, std::move(bond), unused, amount);
 }
 
-Status unlock_bond(Context& context, types::Role role, const types::Address& address, const Uint256& amount) {
+Status unlock_bond(Context& context, std::uint64_t task, types::Role role, const types::Address& address,
+                   const Uint256& amount) {
     if (amount.is_zero()) return {};
     QUERN_TRY(auto bond, load_bond(context.state, role, address));
     if (bond.locked < amount) return fail("bond.not_locked");
     bond.locked -= amount;
     store_bond(context.state, bond);
+    emit(context, types::KindGroup::roles, events::BondReleased{address, task, role, amount, bond.locked});
     return {};
 }
 

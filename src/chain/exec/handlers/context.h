@@ -80,13 +80,14 @@ void store_dispute(state::Overlay& state, const types::Dispute& dispute);
 [[nodiscard]] Status take_from_account(Context& context, const types::Address& address, const Uint256& amount);
 void pay_account(Context& context, const types::Address& address, const Uint256& amount);
 
-// Error bond.insufficient when the free part is smaller.
-[[nodiscard]] Status lock_bond(Context& context, types::Role role, const types::Address& address,
+// For the task `task`, as the events BondLocked and BondReleased tell. Error bond.insufficient when the free part is
+// smaller.
+[[nodiscard]] Status lock_bond(Context& context, std::uint64_t task, types::Role role, const types::Address& address,
                                const Uint256& amount);
 // Of one that was drawn: what is leaving answers, too. Error bond.insufficient.
-[[nodiscard]] Status lock_whole_bond(Context& context, types::Role role, const types::Address& address,
-                                     const Uint256& amount);
-[[nodiscard]] Status unlock_bond(Context& context, types::Role role, const types::Address& address,
+[[nodiscard]] Status lock_whole_bond(Context& context, std::uint64_t task, types::Role role,
+                                     const types::Address& address, const Uint256& amount);
+[[nodiscard]] Status unlock_bond(Context& context, std::uint64_t task, types::Role role, const types::Address& address,
                                  const Uint256& amount);
 // Takes `amount` out of the locked part, of what is leaving last; the caller distributes it.
 [[nodiscard]] Status seize_bond(Context& context, types::Role role, const types::Address& address,

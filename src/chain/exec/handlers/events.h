@@ -54,6 +54,31 @@ struct ValidatorConvicted {  // staking
     QUERN_FIELDS(v("validator", validator), v("reporter", reporter), v("epoch", epoch), v("slashed", slashed))
 };
 
+struct EvidenceRewarded {  // staking
+    static constexpr const char* kEvent = "EvidenceRewarded";
+    static constexpr std::size_t kIndexed = 1;
+    types::Address reporter;
+    Uint256 amount;  // paid: of what a conviction takes at once, and of each withdrawal that it cuts later
+    QUERN_FIELDS(v("reporter", reporter), v("amount", amount))
+};
+
+struct EvidenceCommitted {  // staking
+    static constexpr const char* kEvent = "EvidenceCommitted";
+    static constexpr std::size_t kIndexed = 1;
+    types::Address reporter;
+    Hash32 commitment;
+    Uint256 deposit;  // paid now: zero of one that replaces another
+    QUERN_FIELDS(v("reporter", reporter), v("commitment", commitment), v("deposit", deposit))
+};
+
+struct EvidenceReleased {  // staking
+    static constexpr const char* kEvent = "EvidenceReleased";
+    static constexpr std::size_t kIndexed = 1;
+    types::Address reporter;
+    Uint256 deposit;  // paid back
+    QUERN_FIELDS(v("reporter", reporter), v("deposit", deposit))
+};
+
 struct BondChanged {  // roles
     static constexpr const char* kEvent = "BondChanged";
     static constexpr std::size_t kIndexed = 1;
@@ -64,14 +89,37 @@ struct BondChanged {  // roles
     QUERN_FIELDS(v("account", account), v("role", role), v("bonded", bonded), v("unbonding", unbonding))
 };
 
-struct Slashed {  // roles
-    static constexpr const char* kEvent = "Slashed";
-    static constexpr std::size_t kIndexed = 1;
+struct BondLocked {  // roles
+    static constexpr const char* kEvent = "BondLocked";
+    static constexpr std::size_t kIndexed = 2;
     types::Address account;
+    std::uint64_t task = 0;
     types::Role role = types::Role::solver;
     Uint256 amount;
+    Uint256 locked;  // of the bond, for all tasks, with it
+    QUERN_FIELDS(v("account", account), v("task", task), v("role", role), v("amount", amount), v("locked", locked))
+};
+
+struct BondReleased {  // roles
+    static constexpr const char* kEvent = "BondReleased";
+    static constexpr std::size_t kIndexed = 2;
+    types::Address account;
+    std::uint64_t task = 0;
+    types::Role role = types::Role::solver;
+    Uint256 amount;
+    Uint256 locked;  // still, for all tasks
+    QUERN_FIELDS(v("account", account), v("task", task), v("role", role), v("amount", amount), v("locked", locked))
+};
+
+struct Slashed {  // roles
+    static constexpr const char* kEvent = "Slashed";
+    static constexpr std::size_t kIndexed = 2;
+    types::Address account;
+    std::uint64_t task = 0;
+    types::Role role = types::Role::solver;
+    Uint256 amount;  // of what is locked and of what is bonded
     std::string reason;
-    QUERN_FIELDS(v("account", account), v("role", role), v("amount", amount), v("reason", reason))
+    QUERN_FIELDS(v("account", account), v("task", task), v("role", role), v("amount", amount), v("reason", reason))
 };
 
 struct CapacityDeclared {  // roles
@@ -88,7 +136,9 @@ struct TaskSubmitted {  // tasks
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
     types::Address submitter;
-    QUERN_FIELDS(v("task", task), v("submitter", submitter))
+    Uint256 escrow;   // taken from the submitter ...
+    Uint256 deposit;  // ... of which for its bytes
+    QUERN_FIELDS(v("task", task), v("submitter", submitter), v("escrow", escrow), v("deposit", deposit))
 };
 
 struct TaskStateChanged {  // tasks
@@ -98,7 +148,8 @@ struct TaskStateChanged {  // tasks
     types::TaskState from = types::TaskState::open;
     types::TaskState to = types::TaskState::open;
     std::string reason;
-    QUERN_FIELDS(v("task", task), v("from", from), v("to", to), v("reason", reason))
+    std::uint64_t deadline = 0;  // market time; 0: none
+    QUERN_FIELDS(v("task", task), v("from", from), v("to", to), v("reason", reason), v("deadline", deadline))
 };
 
 struct ClaimStateChanged {  // tasks
@@ -111,8 +162,9 @@ struct ClaimStateChanged {  // tasks
     types::ClaimState from = types::ClaimState::none;
     types::ClaimState to = types::ClaimState::none;
     std::string reason;
+    std::uint64_t deadline = 0;  // market time; 0: none
     QUERN_FIELDS(v("task", task), v("seat", seat), v("stretch", stretch), v("round", round), v("from", from),
-                 v("to", to), v("reason", reason))
+                 v("to", to), v("reason", reason), v("deadline", deadline))
 };
 
 struct TaskDeleted {  // tasks
@@ -130,6 +182,15 @@ struct BidPlaced {  // tasks
     std::uint16_t seat = 0;
     Uint256 price;
     QUERN_FIELDS(v("task", task), v("bidder", bidder), v("seat", seat), v("price", price))
+};
+
+struct BidDisplaced {  // tasks
+    static constexpr const char* kEvent = "BidDisplaced";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address bidder;
+    types::Address by;  // who offered less
+    QUERN_FIELDS(v("task", task), v("bidder", bidder), v("by", by))
 };
 
 struct SolverAssigned {  // tasks
@@ -209,7 +270,9 @@ struct WatchSealed {  // verification
     types::Address watcher;
     std::uint32_t stretch = 0;
     std::uint8_t report = 0;
-    QUERN_FIELDS(v("task", task), v("watcher", watcher), v("stretch", stretch), v("report", report))
+    Uint256 deposit;  // paid
+    QUERN_FIELDS(v("task", task), v("watcher", watcher), v("stretch", stretch), v("report", report),
+                 v("deposit", deposit))
 };
 
 struct ReportOpened {  // verification
@@ -241,9 +304,11 @@ struct ChallengeCommitted {  // disputes
     types::Address challenger;
     std::uint32_t stretch = 0;
     Hash32 commitment;
+    types::Role role = types::Role::whistleblower;  // of the bond that the stake is locked in
     Uint256 stake;
+    Uint256 deposit;  // paid
     QUERN_FIELDS(v("task", task), v("challenger", challenger), v("stretch", stretch), v("commitment", commitment),
-                 v("stake", stake))
+                 v("role", role), v("stake", stake), v("deposit", deposit))
 };
 
 struct ChallengeReleased {  // disputes

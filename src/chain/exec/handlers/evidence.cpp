@@ -71,6 +71,7 @@ Expected<std::optional<types::EvidenceCommitment>> commitment_to(const Context& 
 void erase(Context& context, const types::EvidenceCommitment& commitment) {
     context.state.erase_native(types::key_of<types::EvidenceCommitment>(commitment.reporter));
     pay_account(context, commitment.reporter, commitment.deposit);
+    emit(context, types::KindGroup::staking, events::EvidenceReleased{commitment.reporter, commitment.deposit});
 }
 
 }  // namespace
@@ -144,6 +145,8 @@ Status Handler<NativeKind::evidence_commit>::apply(Context& context, const Paylo
     if (!former) QUERN_CHECK(take_from_account(context, context.sender, deposit));
     context.state.store(types::key_of<types::EvidenceCommitment>(context.sender),
                         types::EvidenceCommitment{context.sender, data.commitment, context.height, deposit});
+    emit(context, types::KindGroup::staking,
+         events::EvidenceCommitted{context.sender, data.commitment, former ? Uint256() : deposit});
     return {};
 }
 

@@ -113,7 +113,7 @@ Status Handler<NativeKind::watch_commit>::apply(Context& context, const Payload&
     ++report.seals;
     store_report(context.state, report);
     emit(context, types::KindGroup::verification,
-         events::WatchSealed{data.task, context.sender, data.stretch, data.report});
+         events::WatchSealed{data.task, context.sender, data.stretch, data.report, watch.deposit});
     return {};
 }
 

@@ -48,8 +48,8 @@ void order_bids(types::Task& task, const Hash32& beacon) {
     task.bids = std::move(ordered);
 }
 
-Status release_bid(Context& context, const types::TaskBid& bid) {
-    return unlock_bond(context, Role::solver, bid.bidder, bid.deposit);
+Status release_bid(Context& context, const types::Task& task, const types::TaskBid& bid) {
+    return unlock_bond(context, task.id, Role::solver, bid.bidder, bid.deposit);
 }
 
 // The bidder bound its bond elsewhere meanwhile, or took it away: a place was taken for nothing.
@@ -63,7 +63,7 @@ Status forfeit_bid(Context& context, types::Task& task, const types::TaskBid& bi
 Status dismiss_verifier(Context& context, LoadedClaim& live, types::VerifierReport& report, std::string_view reason) {
     const Uint256 lost = market::percent_of(report.locked, context.market().no_reveal_slash_percent);
     QUERN_CHECK(slash(context, live.task, Role::verifier, report.verifier, lost, reason));
-    QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked - lost));
+    QUERN_CHECK(unlock_bond(context, live.task.id, Role::verifier, report.verifier, report.locked - lost));
     leave(live.claim, report);
     report.locked = Uint256();
     report.slashed_at = context.market_ms;
@@ -123,7 +123,7 @@ Status dismiss_solver(Context& context, types::Task& task, const types::Address&
                       std::string_view reason) {
     const Uint256 lost = market::percent_of(locked, context.market().no_start_slash_percent);
     QUERN_CHECK(slash(context, task, Role::solver, solver, lost, reason));
-    QUERN_CHECK(unlock_bond(context, Role::solver, solver, locked - lost));
+    QUERN_CHECK(unlock_bond(context, task.id, Role::solver, solver, locked - lost));
     locked = Uint256();
     bar(task, solver);
     return {};
@@ -155,7 +155,8 @@ void bar(types::Task& task, const types::Address& solver) {
 }
 
 void enter(Context& context, types::Task& task, TaskState state, std::uint64_t deadline, std::string_view reason) {
-    emit(context, types::KindGroup::tasks, events::TaskStateChanged{task.id, task.state, state, std::string(reason)});
+    emit(context, types::KindGroup::tasks,
+         events::TaskStateChanged{task.id, task.state, state, std::string(reason), deadline});
     task.state = state;
     task.since = context.market_ms;
     task.deadline = deadline;
@@ -165,7 +166,7 @@ void enter(Context& context, types::Task& task, TaskState state, std::uint64_t d
 void enter(Context& context, Claim& claim, ClaimState state, std::uint64_t deadline, std::string_view reason) {
     emit(context, types::KindGroup::tasks,
          events::ClaimStateChanged{claim.id.task, claim.id.seat, claim.id.stretch, claim.id.round, claim.state, state,
-                                   std::string(reason)});
+                                   std::string(reason), deadline});
     claim.state = state;
     claim.since = context.market_ms;
     claim.deadline = deadline;
@@ -203,10 +204,10 @@ Status assign_next(Context& context, types::Task& task, const Hash32& beacon, st
         task.bids.erase(task.bids.begin());
         if (eligible_for(verifiers, bid.bidder) < task.spec.work.verifiers) {
             unchecked = true;
-            QUERN_CHECK(release_bid(context, bid));
+            QUERN_CHECK(release_bid(context, task, bid));
             continue;
         }
-        if (!lock_bond(context, Role::solver, bid.bidder, needed - bid.deposit)) {
+        if (!lock_bond(context, task.id, Role::solver, bid.bidder, needed - bid.deposit)) {
             QUERN_CHECK(forfeit_bid(context, task, bid));
             continue;
         }
@@ -243,7 +244,7 @@ Status close_task(Context& context, types::Task& task, TaskState state, std::str
 }
 
 Status release_bids(Context& context, types::Task& task) {
-    for (const types::TaskBid& bid : std::exchange(task.bids, {})) QUERN_CHECK(release_bid(context, bid));
+    for (const types::TaskBid& bid : std::exchange(task.bids, {})) QUERN_CHECK(release_bid(context, task, bid));
     return {};
 }
 
@@ -311,7 +312,7 @@ Status release_reports(Context& context, Claim& claim) {
     QUERN_TRY(auto reports, load_reports(context.state, claim));
     for (auto& report : reports) {
         if (report.locked.is_zero()) continue;
-        QUERN_CHECK(unlock_bond(context, Role::verifier, report.verifier, report.locked));
+        QUERN_CHECK(unlock_bond(context, claim.id.task, Role::verifier, report.verifier, report.locked));
         report.locked = Uint256();
         store_report(context.state, report);
     }
@@ -353,7 +354,7 @@ Status draw_verifiers(Context& context, LoadedClaim& live) {
     ++claim.draws;
     erase_reports(context, claim);
     for (const auto& address : drawn) {
-        QUERN_CHECK(lock_whole_bond(context, Role::verifier, address, terms.lock));
+        QUERN_CHECK(lock_whole_bond(context, live.task.id, Role::verifier, address, terms.lock));
         types::VerifierReport report;
         report.claim = claim.id;
         report.place = claim.drawn++;

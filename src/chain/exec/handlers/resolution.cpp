@@ -104,7 +104,7 @@ Status slash_rival(Context& context, LoadedClaim& live, const types::Dispute& di
 
 Status release_rival(Context& context, const types::Dispute& dispute) {
     if (!types::has_own_stake(dispute)) return {};  // the report's lock stands until the round ends
-    return unlock_bond(context, dispute.rival_role, dispute.rival, dispute.rival_locked);
+    return unlock_bond(context, dispute.claim.task, dispute.rival_role, dispute.rival, dispute.rival_locked);
 }
 
 // Of the claim's history, those that a verifier of its draw replays.

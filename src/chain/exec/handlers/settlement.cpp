@@ -30,8 +30,8 @@ Status release_claim(Context& context, LoadedClaim& live, bool punished) {
     return drop_commitments(context, live, punished);
 }
 
-Status release_lock(Context& context, const types::Address& solver, Uint256& locked) {
-    return unlock_bond(context, Role::solver, solver, std::exchange(locked, Uint256()));
+Status release_lock(Context& context, std::uint64_t task, const types::Address& solver, Uint256& locked) {
+    return unlock_bond(context, task, Role::solver, solver, std::exchange(locked, Uint256()));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Status drop_commitment(Context& context, LoadedClaim& live, const types::Challen
     Uint256 lost;
     if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
     QUERN_CHECK(slash(context, task, commitment.role, commitment.challenger, lost, "no_challenge_reveal"));
-    QUERN_CHECK(unlock_bond(context, commitment.role, commitment.challenger, commitment.stake - lost));
+    QUERN_CHECK(unlock_bond(context, task.id, commitment.role, commitment.challenger, commitment.stake - lost));
     return_deposit(context, task.id, commitment.challenger, commitment.deposit);
     context.state.erase_native(
         types::key_of<types::ChallengeCommitment>(claim.id, commitment.challenger, commitment.commitment));
@@ -82,7 +82,7 @@ Status end_round(Context& context, types::Task& task, const Claim& ended) {
         if (reason.empty()) reason = claim.reason;
     }
     auto& seat = task.seats[0];
-    QUERN_CHECK(release_lock(context, seat.solver, seat.locked));
+    QUERN_CHECK(release_lock(context, task.id, seat.solver, seat.locked));
     return reopen(context, task, reason);
 }
 
@@ -93,7 +93,7 @@ Status void_claim(Context& context, LoadedClaim& live, std::string_view reason) 
     // While a lock answered for the history there was something to reveal: else places would be held for gas until the
     // data of a friend are missing.
     QUERN_CHECK(release_claim(context, live, !claim.locked.is_zero()));
-    QUERN_CHECK(release_lock(context, claim.solver, claim.locked));
+    QUERN_CHECK(release_lock(context, claim.id.task, claim.solver, claim.locked));
     enter(context, claim, ClaimState::voided, 0, reason);
     QUERN_CHECK(void_later(context, live));
     return end_round(context, task, claim);
@@ -159,7 +159,8 @@ Status pay_claim(Context& context, LoadedClaim& live) {
 // The solver's lock for a claim that is settled goes on to a stretch that has none yet, or is free.
 Status pass_on_lock(Context& context, types::Task& task, Claim& claim) {
     auto& seat = task.seats[claim.id.seat];
-    if (seat.stretches == market::stretch_count(task)) return release_lock(context, claim.solver, claim.locked);
+    if (seat.stretches == market::stretch_count(task))
+        return release_lock(context, claim.id.task, claim.solver, claim.locked);
     seat.locked += std::exchange(claim.locked, Uint256());
     return {};
 }

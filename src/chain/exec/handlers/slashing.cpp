@@ -45,7 +45,7 @@ Status slash(Context& context, types::Task& task, types::Role role, const types:
     if (amount.is_zero()) return {};
     QUERN_CHECK(seize_bond(context, role, address, amount));
     keep_newest(task.slashes, types::SlashRecord{address, role, amount, std::string(reason)});
-    emit(context, types::KindGroup::roles, events::Slashed{address, role, amount, std::string(reason)});
+    emit(context, types::KindGroup::roles, events::Slashed{address, task.id, role, amount, std::string(reason)});
 
     const auto split = market::split_slash(
         context.market(), amount,

@@ -1,6 +1,7 @@
 #include "chain/exec/handlers/stake_pool.h"
 
 #include "chain/consensus/sdbft/epoch.h"
+#include "chain/exec/handlers/events.h"
 #include "chain/market/shares.h"
 
 namespace quern::chain::exec::handlers {
@@ -53,10 +54,12 @@ Status distribute_slash(Context& context, const Address& reporter, const Uint256
     if (amount.is_zero()) return {};
     const auto split = market::split_stake_slash(context.params, amount);
     QUERN_TRY(auto globals, load_globals(context.state));
-    if (reporter.is_zero())
+    if (reporter.is_zero()) {
         globals.treasury_vault += split.reporter;
-    else
+    } else if (!split.reporter.is_zero()) {
         pay_account(context, reporter, split.reporter);
+        emit(context, types::KindGroup::staking, events::EvidenceRewarded{reporter, split.reporter});
+    }
     globals.burned += split.burned;
     globals.treasury_vault += split.treasury;
     store_globals(context.state, globals);

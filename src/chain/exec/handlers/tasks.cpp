@@ -142,7 +142,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     task.escrow = escrow.total;
     task.deposit = escrow.storage_deposit;
     task.start_root = data.init_root;
-    emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter});
+    emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter, task.escrow, task.deposit});
     open_bidding(context, task, "submitted");
     store_task(context.state, task);
     return {};
@@ -225,12 +225,13 @@ Status Handler<NativeKind::task_bid>::apply(Context& context, const Payload& dat
         task.bids.erase(own);
     } else {
         placed.deposit = market::bid_deposit(context.market(), task);
-        QUERN_CHECK(lock_bond(context, types::Role::solver, context.sender, placed.deposit));
+        QUERN_CHECK(lock_bond(context, task.id, types::Role::solver, context.sender, placed.deposit));
     }
     // Whoever offers less takes the place of the highest: places cannot be filled with bids that are not meant.
     if (task.bids.size() >= context.market().max_bids) {
         const auto highest = highest_bid(task);
-        QUERN_CHECK(unlock_bond(context, types::Role::solver, highest->bidder, highest->deposit));
+        QUERN_CHECK(unlock_bond(context, task.id, types::Role::solver, highest->bidder, highest->deposit));
+        emit(context, types::KindGroup::tasks, events::BidDisplaced{task.id, highest->bidder, context.sender});
         task.bids.erase(highest);
     }
     task.bids.push_back(std::move(placed));

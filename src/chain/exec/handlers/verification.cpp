@@ -70,7 +70,7 @@ Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Paylo
     ++(data.data_ok ? claim.received : claim.missing);
     if (!data.data_ok) {  // without the data there is nothing to answer for
         leave(claim, report);
-        QUERN_CHECK(unlock_bond(context, types::Role::verifier, report.verifier, report.locked));
+        QUERN_CHECK(unlock_bond(context, data.task, types::Role::verifier, report.verifier, report.locked));
         report.locked = Uint256();
     }
     report.custody = data.data_ok ? 1 : 2;

@@ -24,6 +24,8 @@ constexpr std::uint64_t kPatience = params::kMaxPassedOver;
 
 Hash32 random_word(std::uint64_t number) { return crypto::sha256(Uint256(number).to_be32()); }
 
+constexpr std::uint64_t kTask = 7;
+
 class Draws : public ::testing::Test {
 protected:
     Draws() {
@@ -191,15 +193,15 @@ TEST_F(Draws, who_leaves_answers_for_the_draws_of_its_tables) {
     EXPECT_EQ(draw({}, 1, terms(80, 2 * kEpoch)).size(), 1U);
     EXPECT_TRUE(draw({}, 1, terms(80, 3 * kEpoch)).empty());
     // What answers is held back, and can be taken.
-    ASSERT_TRUE(lock_whole_bond(context, Role::verifier, address(1), 80));
-    EXPECT_FALSE(lock_whole_bond(context, Role::verifier, address(1), 21));
-    EXPECT_FALSE(lock_bond(context, Role::verifier, address(1), 1));
+    ASSERT_TRUE(lock_whole_bond(context, kTask, Role::verifier, address(1), 80));
+    EXPECT_FALSE(lock_whole_bond(context, kTask, Role::verifier, address(1), 21));
+    EXPECT_FALSE(lock_bond(context, kTask, Role::verifier, address(1), 1));
     context.height += params.market.unbonding_blocks;
     ASSERT_TRUE(run<NativeKind::withdraw>(address(1), {Role::verifier}));
     EXPECT_EQ(test::balance(overlay, address(1)), Uint256(20));
     EXPECT_EQ(run<NativeKind::withdraw>(address(1), {Role::verifier}).error().name, "bond.nothing_to_withdraw");
     ASSERT_TRUE(seize_bond(context, Role::verifier, address(1), 30));
-    ASSERT_TRUE(unlock_bond(context, Role::verifier, address(1), 50));
+    ASSERT_TRUE(unlock_bond(context, kTask, Role::verifier, address(1), 50));
     ASSERT_TRUE(run<NativeKind::withdraw>(address(1), {Role::verifier}));
     EXPECT_EQ(test::balance(overlay, address(1)), Uint256(70));
     EXPECT_FALSE(overlay.native(types::key_of<types::RoleBond>(Role::verifier, address(1))));
@@ -291,7 +293,7 @@ TEST_F(Draws, nobody_who_knows_the_beacon_moves_anybody) {
         const std::uint64_t anchor = kEpoch + random() % kEpoch;
         context.height = anchor;
         for (int i = 0; i < 3; ++i)
-            (void)lock_whole_bond(context, Role::verifier, address(1 + random() % kBonds), kLock);
+            (void)lock_whole_bond(context, kTask, Role::verifier, address(1 + random() % kBonds), kLock);
         DrawTerms wanted = terms(kLock, anchor);
         wanted.demand.step_work = 30;
         wanted.excluded = {address(2)};

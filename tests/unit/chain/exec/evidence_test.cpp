@@ -1,5 +1,7 @@
+#include "chain/exec/handlers/events.h"
 #include "chain/exec/outlay.h"
 #include "chain/market/storage.h"
+#include "chain/types/event_reader.h"
 #include "staking_world.h"
 
 namespace quern::chain::exec::test {
@@ -31,6 +33,13 @@ protected:
         EXPECT_EQ(world.name(action()), "ok");
         const auto& receipt = world.receipts.back();
         return balance(world.overlay, who) + receipt.effective_gas_price * Uint256(receipt.gas_used) - before;
+    }
+    // The event of the last transaction.
+    template <class Event>
+    std::optional<Event> told() {
+        for (const auto& log : world.receipts.back().logs)
+            if (auto event = types::read_event<Event>(log)) return std::move(*event);
+        return std::nullopt;
     }
     void wait_until_old() { world.run_to(world.height + params::kEvidenceCommitBlocks - 1); }
 
@@ -145,6 +154,7 @@ TEST_F(EvidenceRules, a_commitment_holds_a_deposit_until_it_goes) {
     const Hash32 none;
     EXPECT_EQ(world.name(commit_to(none)), "evidence.no_commitment");
     EXPECT_EQ(gain(reporter, [&] { return commit_to(kOneBlock); }), Uint256() - Uint256(kDeposit));
+    EXPECT_EQ(told<events::EvidenceCommitted>().value().deposit, Uint256(kDeposit));
     const auto first = world.commitment(reporter);
     ASSERT_TRUE(first);
     EXPECT_EQ(first->reporter, reporter);
@@ -153,9 +163,11 @@ TEST_F(EvidenceRules, a_commitment_holds_a_deposit_until_it_goes) {
     EXPECT_EQ(first->deposit, Uint256(kDeposit));
     world.run_to(5);
     EXPECT_EQ(gain(reporter, [&] { return commit_to(kOtherBlock); }), Uint256()) << "in the place of the first";
+    EXPECT_EQ(told<events::EvidenceCommitted>().value().deposit, Uint256());
     EXPECT_EQ(world.commitment(reporter)->commitment, kOtherBlock);
     EXPECT_EQ(world.commitment(reporter)->height, 6U) << "no older than what it says";
     EXPECT_EQ(gain(reporter, [&] { return commit_to(none); }), Uint256(kDeposit));
+    EXPECT_EQ(told<events::EvidenceReleased>().value().deposit, Uint256(kDeposit));
     EXPECT_FALSE(world.commitment(reporter));
     EXPECT_EQ(world.name(commit_to(none)), "evidence.no_commitment");
 
@@ -245,6 +257,10 @@ TEST_F(EvidenceRules, unbonding_stake_answers_for_the_epochs_it_counted_in) {
     ASSERT_EQ(world.name(world.withdraw(bob, culprit, alice)), "ok");
     EXPECT_EQ(balance(world.overlay, alice), had + Uint256(100) + Uint256(300) - cut(300));
     EXPECT_EQ(balance(world.overlay, reporter), reporter_had + cut(300) * 5 / Uint256(100));
+    const auto rewarded = told<events::EvidenceRewarded>();
+    ASSERT_TRUE(rewarded);
+    EXPECT_EQ(rewarded->reporter, reporter);
+    EXPECT_EQ(rewarded->amount, cut(300) * 5 / Uint256(100));
 }
 
 TEST_F(EvidenceRules, what_is_cut_later_goes_to_the_treasury_when_nobody_was_to_be_paid) {
