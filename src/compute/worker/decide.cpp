@@ -318,7 +318,9 @@ private:
     // --- Whistleblower
     void blow_whistle() {
         const bool party = claim_.solver == me_.address || task_.submitter == me_.address || own_report() != nullptr;
-        const bool watches = !party && claim_.state >= ClaimState::custody && claim_.state <= ClaimState::disputed;
+        const bool chosen = view_.watches || !view_.tickets.empty() || view_.watch.finding != nullptr;
+        const bool watches =
+            chosen && !party && claim_.state >= ClaimState::custody && claim_.state <= ClaimState::disputed;
         const bool collects = !party && awaits_jackpots();
         if (!watches && !collects && !accuses_as(chain::types::Role::whistleblower)) return;
         actions_.push_back(Watch{});

@@ -107,6 +107,8 @@ struct View {
     bool covered = true;  // the solver's bond covers a bid on it beside all other bids (bid_cover.h)
     // What answers the question about a settled task's last state; null: it was not read.
     std::shared_ptr<const chain::types::DataAnswerPayload> piece{};
+    // Of a whistleblower: whether it looks at a claim that nothing but its role makes it look at.
+    bool watches = true;
     std::map<std::uint8_t, WatchTicket> tickets{};  // of a whistleblower: by the places of the reports that it watches
 };
 

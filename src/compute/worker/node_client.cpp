@@ -332,6 +332,12 @@ Expected<chain::params::MarketParams> NodeClient::market_params() {
     return params.market;
 }
 
+Expected<Uint256> NodeClient::watch_bonds() {
+    QUERN_TRY(const json::Value supply, call("quern_supply", json::Value::array()));
+    QUERN_TRY(const std::string_view bonded, understood(supply.get_string("watchBonds")));
+    return understood(Uint256::from_hex_quantity(bonded));
+}
+
 Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::Role role,
                                                                  const chain::types::Address& address) {
     QUERN_TRY(const json::Value value, call("stake_roles", json::Value::array({to_hex0x(address)})));

@@ -50,6 +50,7 @@ public:
     [[nodiscard]] Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override;
 
     [[nodiscard]] Expected<chain::params::MarketParams> market_params() override;
+    [[nodiscard]] Expected<Uint256> watch_bonds() override;
     [[nodiscard]] Expected<std::optional<chain::types::RoleBond>> bond(chain::types::Role role,
                                                                        const chain::types::Address& address) override;
 

@@ -103,6 +103,9 @@ public:
     [[nodiscard]] virtual Expected<std::optional<chain::types::RoleBond>> bond(
         chain::types::Role role, const chain::types::Address& address) = 0;
 
+    // What all whistleblowers have bonded; zero where that is not told.
+    [[nodiscard]] virtual Expected<Uint256> watch_bonds() { return Uint256(); }
+
     // Contents up to `max_bytes`; the id is checked. Errors: content.not_found (no connected node has it),
     // content.too_large; busy: content.on_its_way and content.busy (ask again), content.id_mismatch (the node's fault).
     [[nodiscard]] virtual Expected<Bytes> get_content(const Hash32& id, std::uint64_t max_bytes) = 0;

@@ -60,6 +60,7 @@ Shell::Shell(Parts parts)
       play_(parts_.bell),
       disputes_at_play_(play_) {
     append(public_key_, parts_.sender.public_key().bytes);
+    rng_ = parts_.make_rng();
     const WorkerOptions& options = parts_.options;
     const std::uint64_t slice = options.slice_ms;
     const auto pool = [&] { return std::make_shared<ThreadPool>(options.threads); };
@@ -136,14 +137,17 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
     unread_.clear();
     std::set<std::uint64_t> named;
     std::set<Hash32> results;
+    std::set<JobId> claims;
     for (const LiveTasks::Tasks* tasks : {&tasks_.tasks(), &tasks_.next()}) {
         for (const auto& [id, live] : *tasks) {
+            claims.insert(TaskOrder{live}.id());
             named.insert(live->claim.disputes.begin(), live->claim.disputes.end());
             for (const auto& report : live->reports) results.insert(report.result_root);
             read_disputes(*live);
             seen_at_[id] = height_;
         }
     }
+    watch_lots_.keep(claims);
     std::erase_if(declined_, [&](const auto& entry) { return !tasks_.tasks().contains(entry.first); });
     // What could not be read may be there with the next block.
     std::erase_if(pieces_, [&](const auto& entry) {
@@ -202,6 +206,8 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
               knows_bond_ && cover_->covers(live->task)};
     for (const auto& report : live->reports)
         if (const auto known = probes_.find(report.result_root); known != probes_.end()) view.probes.insert(*known);
+    if (parts_.options.roles_auto && me_.whistleblower && live->claim.state >= chain::types::ClaimState::custody)
+        view.watches = watch_lots_.watches(*live, *rng_);
     if (const auto drawn = lots_.find(order.id()); drawn != lots_.end() && me_.whistleblower)
         for (const auto& [place, lot] : drawn->second.by_place)
             if (lot.watches) append((view.tickets[place] = {public_key_, {}}).proof, lot.drawn.proof);
@@ -308,6 +314,7 @@ void Shell::look_at_bonds() {
         if (!played) continue;
         const auto bond = parts_.node.bond(role, me_.address);
         if (!bond) continue;
+        if (role == Role::whistleblower && options.roles_auto) look_at_watch_bonds(*bond ? (*bond)->bonded : Uint256());
         if (!*bond || (*bond)->bonded.is_zero()) {
             const std::string name = chain::types::to_string(role);
             const bool is_new = unbonded_.insert(role).second;
@@ -316,6 +323,8 @@ void Shell::look_at_bonds() {
                     Category::worker,
                     "the bond as {} leaves: until height {} it can be drawn and must answer (keep this running)", name,
                     (*bond)->unbonding.back().matures_at);
+            else if (is_new && options.roles_auto)
+                log::info(Category::worker, "no bond as {}: it does not act as one", name);
             else if (is_new)
                 log::warning(Category::worker,
                              "no bond as {}: nothing to do until {} has one (quern-wallet bond --role {} --amount …)",
@@ -328,6 +337,11 @@ void Shell::look_at_bonds() {
         if (role != Role::verifier) continue;
         if (const auto attempt = declare(**bond, mine)) parts_.sender.send(*attempt);
     }
+}
+
+void Shell::look_at_watch_bonds(const Uint256& own) {
+    const auto total = parts_.node.watch_bonds();
+    watch_lots_.set_bonds(own, total ? *total : Uint256());
 }
 
 // Before anything is bid with this block.

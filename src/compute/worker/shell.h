@@ -20,6 +20,7 @@
 #include "compute/worker/replay_jobs.h"
 #include "compute/worker/sender.h"
 #include "compute/worker/training_jobs.h"
+#include "compute/worker/watch_lots.h"
 
 namespace quern::compute::worker {
 
@@ -76,6 +77,7 @@ private:
     void read_piece_of(const TaskClaim& live);
     void decline(const Task& task, const std::string& reason);
     void look_at_bonds();
+    void look_at_watch_bonds(const Uint256& own);
     void look_at_bids();
     // What forced errors ask for: the chain's parameter, and whether the own bond makes a watcher.
     void look_at_forced_errors();
@@ -112,7 +114,9 @@ private:
     bool knows_bond_ = false;                           // as of height_: else nothing is bid
     std::optional<chain::types::RoleBond> watch_bond_;  // as whistleblower, where it was asked for as of height_
     std::map<JobId, Lots> lots_;                        // of live claims
-    Bytes public_key_;                                  // this worker's
+    std::unique_ptr<Rng> rng_;
+    WatchLots watch_lots_;  // of live claims, where few are enough
+    Bytes public_key_;      // this worker's
 
     ExamineJobs::Orders examine_;
     TrainingJobs::Orders train_;

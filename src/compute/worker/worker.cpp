@@ -49,7 +49,7 @@ Status check_chain(const WorkerOptions& options, std::uint64_t chain_id) {
 
 Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atomic<bool>& stop) {
     if (!options.solver && !options.verifier && !options.whistleblower)
-        return fail("worker.no_role", "give at least one of -solver, -verifier, -whistleblower");
+        return fail("worker.no_role", "give --roles, or at least one of --solver, --verifier, --whistleblower");
     if (!vm::tensor::arith::available(options.backend)) return fail("worker.backend_unavailable");
     QUERN_CHECK(vm::tensor::arith::check_floating_point_environment());
     QUERN_CHECK(fs::create_directories(options.datadir, 0700));
@@ -65,7 +65,10 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
               Sender::open(node, std::move(key), *chain_id, std::move(spending), options.datadir + "/sent.rlp"));
     log::info(Category::worker, "worker started address={} chain={} roles={}{}{}",
               chain::types::to_checksum_address(sender.address()), *chain_id, options.solver ? "solver " : "",
-              options.verifier ? "verifier " : "", options.whistleblower ? "whistleblower" : "");
+              options.verifier ? "verifier " : "",
+              options.roles_auto      ? "whistleblower while few are"
+              : options.whistleblower ? "whistleblower"
+                                      : "");
 
     Bell bell;
     Shell shell({options,

@@ -19,7 +19,8 @@ Result supply(const Backend& backend) {
                                 {"burned", quantity(globals->burned)},
                                 {"existing", quantity(existing)},
                                 {"jackpotVault", quantity(globals->jackpot_vault)},
-                                {"treasuryVault", quantity(globals->treasury_vault)}});
+                                {"treasuryVault", quantity(globals->treasury_vault)},
+                                {"watchBonds", quantity(globals->watch_bonds)}});
 }
 
 Result market_time(const Backend& backend) {
@@ -91,13 +92,16 @@ Status add_quern_methods(Registry& registry, const Backend& backend) {
                                   QUERN_RPC_TRY(auto params, json::parse(backend.chain->params_json()));
                                   return params;
                               }}));
-    QUERN_CHECK(registry.add({"quern_supply",
-                              "Money that was minted, burned, and lies in the vaults, in grains.",
-                              {},
-                              {"object", "minted, burned, existing (their difference), jackpotVault, treasuryVault"},
-                              {},
-                              {},
-                              [backend](const Call&) -> Result { return supply(backend); }}));
+    QUERN_CHECK(
+        registry.add({"quern_supply",
+                      "Money that was minted, burned, and lies in the vaults, in grains.",
+                      {},
+                      {"object",
+                       "minted, burned, existing (their difference), jackpotVault, treasuryVault; watchBonds: what all "
+                       "whistleblowers have bonded"},
+                      {},
+                      {},
+                      [backend](const Call&) -> Result { return supply(backend); }}));
     QUERN_CHECK(registry.add({"quern_marketTime",
                               "The newest block and its market time, which deadlines and clocks of tasks and disputes "
                               "are compared with.",

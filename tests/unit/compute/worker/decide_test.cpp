@@ -387,6 +387,21 @@ TEST_F(Decide, has_nothing_to_say_against_right_work_or_in_its_own_cause) {
     }
 }
 
+TEST_F(Decide, watches_where_its_lot_or_a_report_says_so_and_goes_on_with_what_it_has_found) {
+    const auto id = reach(ClaimState::challenge, truth);
+    const TaskClaim live = world.live(id);
+    View view = whistleblower_.view(world, live);
+    const auto finding = std::exchange(view.watch.finding, nullptr);
+    EXPECT_TRUE(wants<Watch>(decide(whistleblower_.me, view)));
+    view.watches = false;
+    EXPECT_FALSE(wants<Watch>(decide(whistleblower_.me, view)));
+    view.tickets[0] = {};
+    EXPECT_TRUE(wants<Watch>(decide(whistleblower_.me, view)));
+    view.tickets.clear();
+    view.watch.finding = finding;
+    EXPECT_TRUE(wants<Watch>(decide(whistleblower_.me, view)));
+}
+
 // The chain keeps the root of what a report has revealed: the rest is asked for where it is not the expected one.
 TEST_F(Decide, asks_for_the_probes_of_a_report_that_has_others_and_accuses_it) {
     const auto id = reach(ClaimState::committing, truth);

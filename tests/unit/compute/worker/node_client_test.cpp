@@ -90,6 +90,17 @@ TEST_F(LyingNode, tells_the_parameters_of_the_market_or_is_busy) {
     EXPECT_EQ(less.error().name, "node.bad_answer");
 }
 
+TEST_F(LyingNode, tells_what_whistleblowers_have_bonded_or_is_busy) {
+    answer_ = [](int) { return std::string(R"({"watchBonds":"0x4d2"})"); };
+    const auto told = client_->watch_bonds();
+    ASSERT_TRUE(told) << told.error().to_string();
+    EXPECT_EQ(*told, Uint256(1234));
+    answer_ = [](int) { return std::string(R"({"watchBonds":1234})"); };
+    const auto other = client_->watch_bonds();
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().name, "node.bad_answer");
+}
+
 TEST_F(LyingNode, tells_the_probes_of_a_report_or_is_busy) {
     using chain::types::ProbesRevealed;
     chain::types::VerifierReport report;
