@@ -71,8 +71,6 @@ void Bookkeeper::paid(const events::Paid& event, bool of_submitter) {
     auto& movement = move(kind.category, event.reason, event.amount, Sign::plus);
     movement.role = kind.role;
     movement.submitter = kind.submitter || (event.reason == "storage_deposit" && of_submitter);
-    // Else a challenge's or a verdict's: whistleblowers pay those.
-    if (event.reason == "storage_deposit" && !of_submitter) movement.role = Role::whistleblower;
 }
 
 // bond and unbond name their amounts; what was withdrawn is what the bond holds less.

@@ -167,6 +167,34 @@ TEST_F(BookkeeperTest, sums_to_what_a_lost_dispute_moves) {
     EXPECT_EQ(slash->role, Role::solver);
 }
 
+// Whose bond a challenge is staked in says in which role it is one.
+TEST_F(BookkeeperTest, names_the_role_of_a_challenge) {
+    const auto id = reach(ClaimState::challenge, truth);
+    const types::Address verifier = world.reports(id)[0].verifier;
+    for (const auto& [who, role] :
+         {std::pair(kWhistleblower, Role::whistleblower), std::pair(verifier, Role::verifier)}) {
+        expect_ok(world.one(who, NativeKind::challenge_commit,
+                            types::ChallengeCommitPayload{id, 0, crypto::sha256(as_bytes("never told"))}));
+        const auto paid = std::find_if(all_.rbegin(), all_.rend(), [](const auto& each) {
+            return each.reason == "challenge_commit" && each.category != "gas";
+        });
+        ASSERT_NE(paid, all_.rend());
+        EXPECT_EQ(paid->category, "deposit_paid");
+        EXPECT_EQ(paid->role, role);
+    }
+    all_.clear();
+    tick_when_due(id);
+    std::set<Role> slashed;
+    std::size_t returned = 0;
+    for (const auto& movement : all_) {
+        if (movement.category == "slashed") slashed.insert(movement.role.value());
+        returned += movement.category == "deposit_returned";
+        EXPECT_FALSE(movement.category == "deposit_returned" && movement.role) << "the chain does not say";
+    }
+    EXPECT_EQ(slashed, (std::set{Role::whistleblower, Role::verifier}));
+    EXPECT_EQ(returned, 2U);
+}
+
 TEST_F(BookkeeperTest, sums_to_what_bonding_moves) {
     using types::BondPayload;
     expect_ok(world.one(kSolver, NativeKind::bond, BondPayload{Role::solver, 900'000}));

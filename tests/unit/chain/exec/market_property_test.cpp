@@ -274,6 +274,8 @@ private:
         for (const auto dispute_id : live.claim.disputes) {
             const auto dispute = world_.dispute(dispute_id);
             const auto result = std::to_string(static_cast<int>(dispute.winner)) + " " + dispute.reason;
+            if (dispute.target != 0 && dispute.rival_role == Role::verifier)
+                ++statistics_.disputes[result + " by a peer"];
             ++statistics_.disputes[result + (core::is_pass_target(dispute.target)    ? " pass"
                                              : core::is_probe_target(dispute.target) ? " probe"
                                                                                      : "")];
@@ -332,7 +334,7 @@ private:
                 const auto& live = *claims[i];
                 if (agent.part == Part::solver) solve(agent, live);
                 if (agent.part == Part::verifier) verify(agent, live);
-                if (agent.part == Part::whistleblower) watch(agent, live);
+                if (agent.part == Part::whistleblower || is_drawn(agent, live)) watch(agent, live);
                 if (live.claim.open_disputes > 0) dispute(agent, live);
             }
         }
@@ -524,8 +526,12 @@ private:
             return challenge.reveal.target == reveal.target && challenge.reveal.claim == reveal.claim;
         });
     }
+    static bool is_drawn(const Agent& agent, const TaskClaim& live) {
+        return std::any_of(live.reports.begin(), live.reports.end(),
+                           [&](const auto& report) { return report.verifier == agent.address; });
+    }
     // A challenge that the agent wants to make: of the wrong history, of a report that passed it, or of a wrong probe
-    // tile; a dishonest one of right ones.
+    // tile; a dishonest one of right ones. A verifier's are about its peers: the chain takes no others from its bond.
     std::optional<types::ChallengeRevealPayload> wanted(const Agent& agent, const TaskClaim& live,
                                                         const Challenges& before) {
         const auto& task = live.task;
@@ -536,7 +542,8 @@ private:
         reveal.task = task.id;
         reveal.stretch = claim.id.stretch;
         reveal.salt = Uint256(rng_.u64()).to_be32();
-        if (accuses_history(agent, live, solved, reveal) && !made(before, reveal)) return reveal;
+        const bool honest_peer = agent.honest && agent.part == Part::verifier;
+        if (!honest_peer && accuses_history(agent, live, solved, reveal) && !made(before, reveal)) return reveal;
         for (std::size_t i = 0; i < live.reports.size(); ++i) {
             const auto& entry = live.reports[i];
             if (!entry.revealed() || !entry.pass || entry.slashed()) continue;
@@ -840,9 +847,10 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
           "wrong_result", "false_accusation", "false_fail", "wrong_probe", "passed_wrong_result", "no_challenge_reveal",
           "data_missing", "bid_not_covered"})
         EXPECT_GT(statistics.slashes[reason], 0U) << reason;
-    for (const char* result : {"1 leaf", "1 clock", "1 conceded", "2 leaf", "2 clock", "2 conceded", "0 moot",
-                               "1 leaf probe", "2 leaf probe", "1 leaf pass", "2 leaf pass", "2 clock pass",
-                               "1 not_sampled pass", "0 moot pass", "2 leaf against a right history"})
+    for (const char* result :
+         {"1 leaf", "1 clock", "1 conceded", "2 leaf", "2 clock", "2 conceded", "0 moot", "1 leaf probe",
+          "2 leaf probe", "1 leaf pass", "2 leaf pass", "2 clock pass", "1 not_sampled pass", "0 moot pass",
+          "2 leaf against a right history", "1 leaf by a peer", "2 leaf by a peer", "0 moot by a peer"})
         EXPECT_GT(statistics.disputes[result], 0U) << result;
 }
 
