@@ -200,8 +200,8 @@ void MarketRun::play(const TaskClaim& live) {
         if (defender == nullptr || rival == nullptr) continue;
         bool right = false;  // who accuses
         const History* stands_for = nullptr;
-        Segments faked;                               // of that
-        if (dispute->rival_role == Role::verifier) {  // a FAIL
+        Segments faked;                                                       // of that
+        if (dispute->rival_role == Role::verifier && dispute->target == 0) {  // a FAIL
             for (const auto& [key, verdict] : verdicts_) {
                 if (std::get<0>(key) != round.first || std::get<1>(key) != round.second) continue;
                 if (verdict.verifier != rival->address || verdict.rival == nullptr) continue;
