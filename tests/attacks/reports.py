@@ -54,7 +54,7 @@ class LazyPass(OneVerifier):
         number = market.submit()
         market.settled(number)
         market.require_slash(number, "mallory1", "wrong_probe")
-        return "a whistleblower's probe game: slash wrong_probe"
+        return "the game about a probe: slash wrong_probe"
 
 
 class ForcedLazyPass(LazyPass):

@@ -31,9 +31,6 @@ std::uint64_t due_at(const Task& task, const Claim& claim) { return has_claim(cl
 
 // Salts of what a watcher seals: behind the targets of challenges.
 constexpr std::uint32_t kSealSalts = 0x10000;
-// Places at which an opened report is compared with what was computed here: a liar's may differ in all.
-constexpr std::size_t kMostRebuilt = 64;
-
 bool is_open(const DisputeView& view) { return view.dispute->closed_at == 0 && view.game != nullptr; }
 
 Hash32 salt_of(const Hash32& secret, std::uint32_t target) {
@@ -43,10 +40,11 @@ Hash32 salt_of(const Hash32& secret, std::uint32_t target) {
     return crypto::sha256({secret.view(), number});
 }
 
-struct Accusation {
-    std::uint32_t target = 0;
-    Hash32 claim;
-    Bytes opening;
+// In which role a worker compares others' reports with what it has computed.
+struct Accuser {
+    const Hash32& secret;  // the salts follow from it
+    bool stakes = true;    // false: only what was committed before is revealed
+    bool seals = false;    // it may be drawn as a watcher
 };
 
 class Decider {
@@ -186,9 +184,15 @@ private:
         return nullptr;
     }
 
-    [[nodiscard]] bool accuses_as(chain::types::Role role) const {
+    // Whether what this worker says there was found with the own report, whichever bond answers for it: it has said
+    // FAIL, or accuses another of the draw. Else it has watched the claim.
+    [[nodiscard]] bool is_found_in_report(const Dispute& dispute) const {
+        return dispute.rival_role == chain::types::Role::verifier || (dispute.target != 0 && own_report() != nullptr);
+    }
+    [[nodiscard]] bool accuses(bool found_in_report) const {
         return std::any_of(view_.disputes.begin(), view_.disputes.end(), [&](const DisputeView& each) {
-            return is_open(each) && each.dispute->rival == me_.address && each.dispute->rival_role == role;
+            return is_open(each) && each.dispute->rival == me_.address &&
+                   is_found_in_report(*each.dispute) == found_in_report;
         });
     }
 
@@ -197,9 +201,12 @@ private:
         const bool reports = report != nullptr && is_active(*report) && claim_.state >= ClaimState::custody &&
                              claim_.state <= ClaimState::revealing;
         const bool opens = report != nullptr && may_open(*report);
-        if (!reports && !opens && !accuses_as(chain::types::Role::verifier)) return;
+        const bool compares = report != nullptr && report->revealed() && claim_.state >= ClaimState::revealing &&
+                              claim_.state <= ClaimState::disputed;
+        if (!reports && !opens && !compares && !accuses(true)) return;
         actions_.push_back(Report{});
         if (opens) open(*report);
+        if (compares && view_.report.finding != nullptr) compare_peers(*report, *view_.report.finding);
         if (!reports || !in_time()) return;
         const Replayed& mine = view_.report;
         const bool missing = mine.data_missing || (mine.data_awaited && ends_soon());
@@ -226,6 +233,14 @@ private:
             if (!reveal.pass) reveal.initial_path = core::history_path(mine.finding->history, 0);
             send(attempt(draw_purpose("verify_reveal"), NativeKind::verify_reveal, reveal));
         }
+    }
+
+    // What others of the draw have told, with what was computed for the own report: a lie costs them their lock.
+    void compare_peers(const VerifierReport& own, const Finding& finding) {
+        const Accuser accuser{finding.peer_secret, !own.slashed()};
+        if (!finding.pass)
+            for (const Accusation& accusation : pass_accusations(finding)) challenge(accusation, accuser);
+        for (const Watched& each : watched_reports(view_.live, finding, me_.address)) judge(each, accuser);
     }
 
     // What the own report was made of, of which the chain has the commitment or none yet; null: it is not here.
@@ -322,15 +337,18 @@ private:
         const bool watches =
             chosen && !party && claim_.state >= ClaimState::custody && claim_.state <= ClaimState::disputed;
         const bool collects = !party && awaits_jackpots();
-        if (!watches && !collects && !accuses_as(chain::types::Role::whistleblower)) return;
+        if (!watches && !collects && !accuses(false)) return;
         actions_.push_back(Watch{});
         if (view_.watch.finding == nullptr) return;
         const Finding& finding = *view_.watch.finding;
         if (collects) collect_jackpots(finding);
         if (!watches) return;
-        if (!finding.pass && view_.all_disputes)
-            for (const Accusation& accusation : history_accusations(finding)) challenge(accusation);
-        for (const Watched& each : watched_reports(finding)) judge(each);
+        const Accuser accuser{finding.secret, true, true};
+        if (!finding.pass) {
+            challenge(history_accusation(finding, 0), accuser);
+            for (const Accusation& accusation : pass_accusations(finding)) challenge(accusation, accuser);
+        }
+        for (const Watched& each : watched_reports(view_.live, finding)) judge(each, accuser);
     }
 
     // Whether the verifier was drawn for the segment of a step.
@@ -342,50 +360,27 @@ private:
                                   core::segment_of(step, task_.spec.work.interval, stretch.before));
     }
 
+    [[nodiscard]] static Accusation history_accusation(const Finding& finding, std::uint32_t target) {
+        return {target, finding.rival_root(),
+                core::encode(core::HistoryChallenge{core::history_path(finding.history, 0)})};
+    }
     // Probes that were taken from a wrong history are not worth a challenge: those who passed the wrong step answer for
     // it as the solver does.
-    [[nodiscard]] std::vector<Accusation> history_accusations(const Finding& finding) const {
+    [[nodiscard]] std::vector<Accusation> pass_accusations(const Finding& finding) const {
         std::vector<Accusation> found;
-        const Hash32 claim = finding.rival_root();
-        const Bytes opening = core::encode(core::HistoryChallenge{core::history_path(finding.history, 0)});
-        found.push_back({0, claim, opening});
         if (finding.wrong_step == kWrongSomewhere) return found;  // nobody knows who was drawn for it
-        for (const auto& report : view_.live.reports)
-            if (stands_for(report) && sampled(report.verifier, finding.wrong_step))
-                found.push_back({core::kPassTarget + report.place, claim, opening});
-        return found;
-    }
-
-    // A report that stands, and what this worker computed of it.
-    struct Watched {
-        const VerifierReport* report = nullptr;
-        std::vector<core::Probe> probes;
-        std::span<const Hash32> hashes;           // of their tiles
-        std::span<const vm::tensor::Tile> tiles;  // none: they were too many to keep
-        Hash32 root;                              // of the true result
-    };
-    [[nodiscard]] std::vector<Watched> watched_reports(const Finding& finding) const {
-        std::vector<Watched> all;
-        if (!finding.pass || finding.programs == nullptr) return all;
-        const bool has_tiles = finding.probe_tiles.size() == finding.probe_hashes.size();
-        std::size_t end = 0;
         for (const auto& report : view_.live.reports) {
-            Watched each{&report, probes_of(view_.live, report.verifier, finding.programs->plan), {}, {}, {}};
-            const std::size_t begin = end;
-            end += each.probes.size();
-            if (end > finding.probe_hashes.size()) break;
-            if (!stands_for(report)) continue;
-            each.hashes = std::span(finding.probe_hashes).subspan(begin, each.probes.size());
-            if (has_tiles) each.tiles = std::span(finding.probe_tiles).subspan(begin, each.probes.size());
-            each.root = result_root_of(report, each.hashes);
-            all.push_back(std::move(each));
+            if (!has_passed(report) || report.verifier == me_.address || !sampled(report.verifier, finding.wrong_step))
+                continue;
+            found.push_back(history_accusation(finding, core::kPassTarget + report.place));
+            found.back().stands = stands_for(report);
         }
-        return all;
+        return found;
     }
 
     // One wrong tile is enough for a challenge. But one that its verifier may have been forced to alter is left to the
     // opening, which decides that, and sealed by who is its watcher.
-    void judge(const Watched& watched) {
+    void judge(const Watched& watched, const Accuser& accuser) {
         const VerifierReport& report = *watched.report;
         if (watched.root == core::answered_root(report)) return;
         const auto told = view_.probes.find(report.result_root);
@@ -394,61 +389,16 @@ private:
             return;
         }
         std::vector<Hash32> hashes = *told->second;
-        if (report.choice == ReportChoice::forced && !put_right(hashes, watched)) return;
+        const bool known = report.choice != ReportChoice::forced || put_right(hashes, watched);
         const std::vector<std::size_t> wrong = differences(watched, hashes);
         if (wrong.empty()) return;
-        if (may_be_forced(watched, hashes, wrong))
-            seal(watched);
-        else if (view_.all_disputes)
-            challenge(accusation(watched, hashes, wrong));
-    }
-
-    [[nodiscard]] static std::vector<std::size_t> differences(const Watched& watched, std::span<const Hash32> told) {
-        std::vector<std::size_t> wrong;
-        for (std::size_t p = 0; p < std::min(told.size(), watched.hashes.size()); ++p)
-            if (told[p] != watched.hashes[p]) wrong.push_back(p);
-        return wrong;
-    }
-
-    [[nodiscard]] static bool is_alteration(const Watched& watched, std::span<const Hash32> told, std::size_t probe) {
-        return watched.tiles.empty() || core::is_alteration(told[probe], watched.tiles[probe]);
-    }
-
-    // An alteration is of one probe. Where there are no tiles to compare, any that stands alone may be one.
-    [[nodiscard]] bool may_be_forced(const Watched& watched, std::span<const Hash32> told,
-                                     std::span<const std::size_t> wrong) const {
-        return !claim_.forced_beacon.is_zero() && watched.report->choice == ReportChoice::sealed && wrong.size() == 1 &&
-               is_alteration(watched, told, wrong.front());
-    }
-
-    // Takes the alteration that was shown out of what the report has told. False: what it calls the truth of that probe
-    // is not what was computed here.
-    [[nodiscard]] static bool put_right(std::vector<Hash32>& told, const Watched& watched) {
-        const std::vector<std::size_t> wrong = differences(watched, told);
-        for (std::size_t i = 0; i < std::min(wrong.size(), kMostRebuilt); ++i) {
-            const Hash32 former = std::exchange(told[wrong[i]], watched.hashes[wrong[i]]);
-            if (result_root_of(*watched.report, told) == watched.report->true_root) return true;
-            told[wrong[i]] = former;
+        if (may_be_forced(claim_, watched, hashes, wrong)) {
+            if (accuser.seals && stands_for(report)) seal(watched);
+            return;
         }
-        return false;
-    }
-
-    [[nodiscard]] Accusation accusation(const Watched& watched, std::span<const Hash32> told,
-                                        std::span<const std::size_t> wrong) const {
-        const VerifierReport& report = *watched.report;
-        // Not the one that it may be able to take back as forced, where there is another.
-        const auto lie = std::find_if(wrong.begin(), wrong.end(), [&](std::size_t each) {
-            return !watched.tiles.empty() && !is_alteration(watched, told, each);
-        });
-        const std::size_t p = lie != wrong.end() ? *lie : wrong.front();
-        const core::Probe& probe = watched.probes[p];
-        core::ProbeChallenge challenge;
-        challenge.segment = probe.segment;
-        challenge.probe = probe.probe;
-        challenge.tile_hash = told[p];
-        challenge.path = crypto::merkle_path(core::result_leaves(report.pass, report.rival_root, told), 1 + p);
-        challenge.node = core::ProgramProver(view_.watch.finding->programs->at(probe.step)).node(probe.node);
-        return {1U + report.place, watched.hashes[p], core::encode(challenge)};
+        Accusation found = accuse(watched, hashes, wrong);
+        found.stands = known && stands_for(report);
+        challenge(found, accuser);
     }
 
     [[nodiscard]] Hash32 seal_salt(const VerifierReport& report) const {
@@ -468,7 +418,7 @@ private:
         payload.task = task_.id;
         payload.stretch = claim_.id.stretch;
         payload.report = report.place;
-        payload.seal = core::watch_seal(me_.address, watched.root, seal_salt(report));
+        payload.seal = core::watch_seal(me_.address, *watched.root, seal_salt(report));
         payload.public_key = ticket->second.public_key;
         payload.proof = ticket->second.proof;
         send(attempt(report_purpose("watch_commit", report), NativeKind::watch_commit, payload));
@@ -487,27 +437,28 @@ private:
     // Tried of every forced error: the chain knows what this worker has sealed.
     void collect_jackpots(const Finding& finding) {
         if (!in_time()) return;
-        for (const Watched& each : watched_reports(finding)) {
+        for (const Watched& each : watched_reports(view_.live, finding)) {
             const VerifierReport& report = *each.report;
             if (!may_pay(report) || report.choice != ReportChoice::forced || each.root != report.true_root) continue;
             chain::types::WatchRevealPayload payload;
             payload.task = task_.id;
             payload.stretch = claim_.id.stretch;
             payload.report = report.place;
-            payload.root = each.root;
+            payload.root = *each.root;
             payload.salt = seal_salt(report);
             send(attempt(report_purpose("watch_reveal", report), NativeKind::watch_reveal, payload));
         }
     }
 
-    void challenge(const Accusation& accusation) {
+    void challenge(const Accusation& accusation, const Accuser& accuser) {
+        if (!view_.all_disputes) return;
         // Those about reports of earlier draws were about something else, and what was forced is out of what is told.
         const std::uint64_t since = accusation.target == 0 ? 0 : claim_.draw_at;
         for (const DisputeView& each : view_.disputes)
             if (each.dispute->rival == me_.address && each.dispute->target == accusation.target &&
                 each.dispute->opened_at > since && each.dispute->reason != "forced")
                 return;
-        const Hash32 salt = salt_of(view_.watch.finding->secret, accusation.target);
+        const Hash32 salt = salt_of(accuser.secret, accusation.target);
         chain::types::ChallengeRevealPayload reveal;
         reveal.task = task_.id;
         reveal.stretch = claim_.id.stretch;
@@ -526,7 +477,7 @@ private:
             send.attempts.back().each_block = true;
         }
         const bool window_open = claim_.challenge_until == 0 || next_ms_ < claim_.challenge_until;
-        if (!claim_.voided && window_open) {
+        if (accusation.stands && accuser.stakes && !claim_.voided && window_open) {
             const Hash32 commitment = core::challenge_commitment(me_.address, accusation.claim, salt);
             send.attempts.push_back(
                 attempt(draw_purpose("challenge_commit") + target, NativeKind::challenge_commit,
@@ -568,8 +519,7 @@ private:
 
     [[nodiscard]] std::shared_ptr<const std::vector<Hash32>> claim(const Dispute& dispute, bool defends) const {
         if (defends) return view_.trained.history;
-        const auto& finding =
-            dispute.rival_role == chain::types::Role::verifier ? view_.report.finding : view_.watch.finding;
+        const auto& finding = is_found_in_report(dispute) ? view_.report.finding : view_.watch.finding;
         if (finding == nullptr || finding->pass) return nullptr;
         return {finding, &finding->history};
     }
@@ -667,19 +617,6 @@ std::optional<Attempt> declare(const chain::types::RoleBond& bond, const chain::
 std::string position_of(const core::Game& game) {
     return std::string(core::to_string(game.phase)) + "." + std::to_string(game.cursor.level) + "." +
            std::to_string(game.cursor.index) + (core::has_post(game) ? ".posted" : "");
-}
-
-Hash32 result_root_of(const VerifierReport& report, std::span<const Hash32> probes) {
-    return crypto::list_id_of(crypto::MerkleTag::report, core::result_leaves(report.pass, report.rival_root, probes));
-}
-
-std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier, const core::TaskPlan& plan) {
-    const auto& spec = live.task.spec;
-    const Hash32& beacon = live.claim.verify_beacon;
-    const auto stretch = chain::market::stretch_of(live);
-    const auto drawn = core::draw_segments(beacon, verifier, core::segment_count(stretch.steps, spec.work.interval),
-                                           spec.work.samples);
-    return core::draw_probes(beacon, verifier, drawn, spec.work.interval, plan, stretch.before);
 }
 
 }  // namespace quern::compute::worker

@@ -18,6 +18,7 @@
 #include "compute/core/dispute_strategy.h"
 #include "compute/worker/faults.h"
 #include "compute/worker/finding.h"
+#include "compute/worker/watched.h"
 
 namespace quern::compute::worker {
 
@@ -151,11 +152,5 @@ using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play, 
 
 // Names a position of a game: each has one move of a side.
 [[nodiscard]] std::string position_of(const core::Game& game);
-
-// The result root of a report that has revealed these probes.
-[[nodiscard]] Hash32 result_root_of(const chain::types::VerifierReport& report, std::span<const Hash32> probes);
-// The probes of a report, in its result tree's order.
-[[nodiscard]] std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier,
-                                                 const core::TaskPlan& plan);
 
 }  // namespace quern::compute::worker

@@ -8,6 +8,25 @@ namespace {
 
 constexpr std::size_t kDimsBytes = 16;
 
+Bytes join_tiles(const std::vector<vm::tensor::Tile>& tiles) {
+    Bytes bytes;
+    for (const auto& tile : tiles) append(bytes, vm::tensor::tile_bytes(tile));
+    return bytes;
+}
+
+// Hashes, and their tiles if they were not too many.
+Status unpack_tiles(const Bytes& hashes, const Bytes& words, const char* error, Finding& finding) {
+    finding.probe_hashes = split_roots(hashes);
+    if (words.empty()) return {};
+    constexpr std::size_t kBytes = vm::tensor::kTileBytes;
+    if (words.size() != kBytes * finding.probe_hashes.size()) return fault(error);
+    for (std::size_t at = 0; at < words.size(); at += kBytes) {
+        QUERN_TRY(const auto tile, vm::tensor::tile_from_bytes(BytesView(words).subspan(at, kBytes)));
+        finding.probe_tiles.push_back(tile);
+    }
+    return {};
+}
+
 }  // namespace
 
 Hash32 Finding::rival_root() const { return pass ? Hash32{} : core::history_root(history); }
@@ -23,6 +42,10 @@ SavedReport pack_report(const Finding& finding) {
         saved.probe_tiles.push_back(probe.tile);
         append(saved.probe_words, vm::tensor::tile_bytes(probe.words));
     }
+    saved.wrong_step = finding.wrong_step;
+    saved.peer_secret = finding.peer_secret;
+    saved.peer_probes = join_roots(finding.probe_hashes);
+    saved.peer_words = join_tiles(finding.probe_tiles);
     return saved;
 }
 
@@ -46,6 +69,9 @@ Expected<Finding> unpack(const SavedReport& saved) {
                   vm::tensor::tile_from_bytes(
                       BytesView(saved.probe_words).subspan(vm::tensor::kTileBytes * i, vm::tensor::kTileBytes)));
     }
+    finding.wrong_step = saved.wrong_step;
+    finding.peer_secret = saved.peer_secret;
+    QUERN_CHECK(unpack_tiles(saved.peer_probes, saved.peer_words, "worker.bad_saved_report", finding));
     return finding;
 }
 
@@ -55,7 +81,7 @@ SavedWatch pack_watch(const Finding& finding) {
     if (!finding.pass) saved.history = join_roots(finding.history);
     saved.probes = join_roots(finding.probe_hashes);
     saved.secret = finding.secret;
-    for (const auto& tile : finding.probe_tiles) append(saved.probe_words, vm::tensor::tile_bytes(tile));
+    saved.probe_words = join_tiles(finding.probe_tiles);
     return saved;
 }
 
@@ -64,15 +90,8 @@ Expected<Finding> unpack(const SavedWatch& saved) {
     finding.pass = saved.wrong_step == 0;
     finding.wrong_step = saved.wrong_step;
     finding.history = split_roots(saved.history);
-    finding.probe_hashes = split_roots(saved.probes);
     finding.secret = saved.secret;
-    if (saved.probe_words.empty()) return finding;
-    constexpr std::size_t kBytes = vm::tensor::kTileBytes;
-    if (saved.probe_words.size() != kBytes * finding.probe_hashes.size()) return fault("worker.bad_saved_watch");
-    for (std::size_t at = 0; at < saved.probe_words.size(); at += kBytes) {
-        QUERN_TRY(const auto tile, vm::tensor::tile_from_bytes(BytesView(saved.probe_words).subspan(at, kBytes)));
-        finding.probe_tiles.push_back(tile);
-    }
+    QUERN_CHECK(unpack_tiles(saved.probes, saved.probe_words, "worker.bad_saved_watch", finding));
     return finding;
 }
 

@@ -13,7 +13,7 @@
 
 namespace quern::compute::worker {
 
-// Probe tiles that a watch keeps beside their hashes, to tell forced errors from lies: 16 MiB of them at most.
+// Probe tiles that are kept beside their hashes, to tell forced errors from lies: 16 MiB of them at most.
 inline constexpr std::size_t kMaxWatchedTiles = 4096;
 
 // The wrong step of a history that nobody serves: it is another than what training comes to, nobody knows from where
@@ -22,13 +22,16 @@ inline constexpr std::uint64_t kWrongSomewhere = UINT64_MAX;
 
 struct Finding {
     bool pass = true;
-    std::uint64_t wrong_step = 0;  // last of the first stride that differs; of a report that was loaded again 0
-    std::vector<Hash32> history;   // this worker's own roots, unless `pass`
-    Hash32 secret;                 // a report's randomness; the salts of a watch's challenges follow from it
-    std::vector<core::ProbeResult> probes;               // of a report, in the result tree's order
-    std::vector<Hash32> probe_hashes;                    // of a watch: of all reports, in their order
+    std::uint64_t wrong_step = 0;           // last of the first stride that differs
+    std::vector<Hash32> history;            // this worker's own roots, unless `pass`
+    Hash32 secret;                          // a report's randomness; the salts of a watch's challenges follow from it
+    std::vector<core::ProbeResult> probes;  // of a report, in the result tree's order
+    // Of a report: the salts of challenges of its peers' follow from it. Not `secret`, which an opening shows.
+    Hash32 peer_secret;
+    // Of a watch: of all reports, in their order. Of a report: of its peers', in segments that both were drawn for.
+    std::vector<Hash32> probe_hashes;
     std::vector<vm::tensor::Tile> probe_tiles;           // these tiles; none when there are more than kMaxWatchedTiles
-    std::shared_ptr<const core::TaskPrograms> programs;  // of a watch that passes: to open nodes for challenges
+    std::shared_ptr<const core::TaskPrograms> programs;  // of one that passes: to open nodes for challenges
 
     [[nodiscard]] Hash32 rival_root() const;  // zero when `pass`
 };
@@ -41,8 +44,14 @@ struct SavedReport {
     Bytes probe_dims;  // 16 bytes each, big endian
     std::vector<std::uint64_t> probe_tiles;
     Bytes probe_words;  // 4,096 bytes each
+    std::uint64_t wrong_step = 0;
+    Hash32 peer_secret;
+    Bytes peer_probes;  // hashes of the tiles that peers' reports must have told
+    Bytes peer_words;   // these tiles
     QUERN_FIELDS(v("pass", pass), v("rivalRoot", rival_root), v("randomness", randomness), v("history", history),
-                 v("probeDims", probe_dims), v("probeTiles", probe_tiles), v("probeWords", probe_words))
+                 v("probeDims", probe_dims), v("probeTiles", probe_tiles), v("probeWords", probe_words),
+                 v("wrongStep", wrong_step), v("peerSecret", peer_secret), v("peerProbes", peer_probes),
+                 v("peerWords", peer_words))
 };
 struct SavedWatch {
     std::uint64_t wrong_step = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "chain/market/delays.h"
@@ -24,8 +25,8 @@ std::string file_of(const char* what, const Claim& claim) {
     return files_of(what, claim) + to_hex(claim.verify_beacon.view().first(8)) + ".rlp";
 }
 
-// Of a watch: what each probe's tile is, in a few bytes where there are many.
-void keep_probes(Finding& finding, const std::vector<core::ProbeResult>& results) {
+// What each probe's tile is, in a few bytes where there are many.
+void keep_probes(Finding& finding, std::span<const core::ProbeResult> results) {
     for (const auto& probe : results) {
         finding.probe_hashes.push_back(vm::tensor::tile_hash(probe.words));
         if (results.size() <= kMaxWatchedTiles) finding.probe_tiles.push_back(probe.words);
@@ -49,8 +50,16 @@ public:
         const auto& [task, claim, reports] = live;
         const std::uint64_t segments =
             core::segment_count(chain::market::stretch_of(live).steps, task.spec.work.interval);
-        return {core::draw_segments(claim.verify_beacon, address_, segments, task.spec.work.samples),
-                probes_of(live, address_, steps)};
+        ReplayPlan plan;
+        plan.segments = core::draw_segments(claim.verify_beacon, address_, segments, task.spec.work.samples);
+        plan.probes = probes_of(live, address_, steps);
+        plan.own = plan.probes.size();
+        // What peers must tell of these segments is on the way.
+        for (const auto& report : reports) {
+            const auto shared = peer_probes(live, address_, report.verifier, steps);
+            for (const auto& each : shared) plan.probes.push_back(each.probe);
+        }
+        return plan;
     }
     Expected<std::shared_ptr<Finding>> load(const Workspace& workspace, const Claim& claim) const override {
         QUERN_TRY(const auto saved, load_saved<SavedReport>("report", workspace, claim));
@@ -70,7 +79,7 @@ public:
         if (fault_.fault != Fault::pass_without_work) return std::nullopt;
         Finding finding;
         finding.secret = claim.verify_beacon;
-        finding.probes.resize(plan.probes.size());
+        finding.probes.resize(plan.own);
         return finding;
     }
 
@@ -156,9 +165,12 @@ void ReplayJobs::take_orders() {
 }
 
 Status ReplayJobs::complete(Job& job, Finding& finding) {
-    if (duty_->duty() == Duty::bound || !finding.pass) return {};
-    QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, job.order.live->task, duty_->duty()));
-    finding.programs = std::make_shared<const core::TaskPrograms>(inputs->programs);
+    if (!finding.pass || finding.probe_hashes.empty()) return {};
+    const auto inputs = context_.inputs.load(*context_.node, job.order.live->task, duty_->duty());
+    if (inputs)
+        finding.programs = std::make_shared<const core::TaskPrograms>((*inputs)->programs);
+    else if (duty_->duty() == Duty::voluntary)  // a report must not wait for what only its peers' are compared with
+        return fail(inputs.error());
     return {};
 }
 
@@ -177,6 +189,7 @@ Status ReplayJobs::begin(Job& job) {
         } else {
             const FaultPlan& fault = context_.options.fault;
             const std::size_t segments = plan.segments.size();
+            job.own_probes = plan.own;
             QUERN_TRY(job.replay, Replay::begin(context_, live, std::move(plan.segments), std::move(plan.probes),
                                                 fault.accuser_cheats() ? fault : FaultPlan{}, duty_->duty()));
             // A verifier has been served what it was drawn for.
@@ -243,11 +256,12 @@ Status ReplayJobs::finish(Job& job) {
     finding->wrong_step = job.replay->first_difference();
     finding->pass = finding->wrong_step == 0;
     if (!finding->pass) finding->history = job.replay->history();
-    if (duty_->duty() == Duty::bound)
-        finding->probes = job.replay->probe_results();
-    else if (finding->pass)
-        keep_probes(*finding, job.replay->probe_results());
+    const std::span results(job.replay->probe_results());
+    const auto own = results.first(job.own_probes);
+    finding->probes.assign(own.begin(), own.end());
+    if (finding->pass) keep_probes(*finding, results.subspan(job.own_probes));
     context_.rng->fill(finding->secret.data);
+    context_.rng->fill(finding->peer_secret.data);
     QUERN_CHECK(duty_->save(job.workspace, claim, *finding));
     QUERN_CHECK(complete(job, *finding));
     const bool report = duty_->duty() == Duty::bound;

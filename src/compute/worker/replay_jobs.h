@@ -14,6 +14,7 @@ namespace quern::compute::worker {
 struct ReplayPlan {
     std::vector<std::uint64_t> segments;
     std::vector<core::Probe> probes;
+    std::size_t own = 0;  // the first of them are those of the own report
 };
 
 class ReplayDuty {
@@ -57,6 +58,7 @@ private:
         Workspace workspace;
         std::unique_ptr<Replay> replay;  // null: nothing (more) to run
         Replayed told;
+        std::size_t own_probes = 0;
         const ReplayDuty* duty = nullptr;
         [[nodiscard]] bool runs() const { return replay != nullptr && !failed; }
         [[nodiscard]] std::uint64_t due() const { return duty->due(*order.live, told); }

@@ -47,6 +47,11 @@ bool has_watchers(const Claim& claim) {
            claim.state <= chain::types::ClaimState::disputed;
 }
 
+bool is_drawn(const TaskClaim& live, const Address& verifier) {
+    return std::any_of(live.reports.begin(), live.reports.end(),
+                       [&](const chain::types::VerifierReport& report) { return report.verifier == verifier; });
+}
+
 }  // namespace
 
 Shell::Shell(Parts parts)
@@ -159,7 +164,8 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
 }
 
 void Shell::read_disputes(const TaskClaim& live) {
-    if (live.claim.open_disputes == 0 && !me_.whistleblower) return;
+    // Who may accuse must know what it has accused already.
+    if (live.claim.open_disputes == 0 && !me_.whistleblower && !is_drawn(live, me_.address)) return;
     for (const std::uint64_t id : live.claim.disputes) {
         KnownDispute& known = disputes_[id];
         if (!known.changed || (known.dispute != nullptr && known.dispute->closed_at != 0)) continue;

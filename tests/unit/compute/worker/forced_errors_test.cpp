@@ -212,7 +212,7 @@ TEST_F(ForcedErrors, each_shows_its_choice_at_the_end_and_once) {
     for (const bool forced : {false, true}) {
         SCOPED_TRACE(forced);
         reveal_all(forced);
-        EXPECT_FALSE(wants<Report>(decide(verifier, view()))) << "watchers may still seal";
+        EXPECT_TRUE(sends(verifier).empty()) << "watchers may still seal";
         live.claim.state = ClaimState::opening;
         EXPECT_TRUE(wants<Report>(decide(verifier, view())));
         const auto shown = opened();
@@ -305,6 +305,48 @@ TEST_F(ForcedErrors, a_watcher_asks_what_a_report_told_before_it_judges_it) {
     told.clear();
     EXPECT_TRUE(wants<ReadProbes>(decide(whistleblower, view())));
     EXPECT_TRUE(sends(whistleblower).empty());
+}
+
+// --- Peers -----------------------------------------------------------------------------------------------------------
+
+TEST_F(ForcedErrors, a_verifier_challenges_what_a_peer_cannot_have_been_forced_to_tell) {
+    reveal_all(false);
+    verifier.address = kVerifiers[1];
+    EXPECT_TRUE(sends(verifier).empty());
+    auto lie = *told[live.reports[0].result_root];
+    for (auto& hash : lie) hash = number(99);
+    tell(0, lie);
+    const auto commit = payload_of<chain::types::ChallengeCommitPayload>(sends(verifier), NativeKind::challenge_commit);
+    ASSERT_TRUE(commit);
+    const auto reveal = payload_of<chain::types::ChallengeRevealPayload>(sends(verifier), NativeKind::challenge_reveal);
+    ASSERT_TRUE(reveal);
+    EXPECT_EQ(reveal->target, 1U);
+    EXPECT_EQ(commit->commitment, core::challenge_commitment(verifier.address, reveal->claim, reveal->salt));
+    told.clear();
+    EXPECT_TRUE(wants<ReadProbes>(decide(verifier, view())));
+    EXPECT_TRUE(sends(verifier).empty());
+}
+
+TEST_F(ForcedErrors, a_verifier_leaves_a_peer_alone_that_may_have_been_forced) {
+    reveal_all(true);
+    verifier.address = kVerifiers[1];
+    EXPECT_TRUE(wants<Report>(decide(verifier, view())));
+    EXPECT_TRUE(sends(verifier).empty());
+    show_forced();
+    EXPECT_TRUE(sends(verifier).empty());
+}
+
+// It has shown another tile as forced, in a segment that this verifier has not replayed: what its true root holds
+// nobody can tell here. The chain gives a stake back that was against what it told before.
+TEST_F(ForcedErrors, a_stake_against_what_was_forced_elsewhere_is_revealed_and_no_other_made) {
+    reveal_all(false);
+    verifier.address = kVerifiers[1];
+    tell(0, std::vector<Hash32>(told[live.reports[0].result_root]->size(), number(99)));
+    live.reports[0].choice = ReportChoice::forced;
+    live.reports[0].true_root = number(5);
+    const auto all = sends(verifier);
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].kind, NativeKind::challenge_reveal);
 }
 
 TEST_F(ForcedErrors, a_watcher_shows_what_it_has_sealed_of_forced_errors) {

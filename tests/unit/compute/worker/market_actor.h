@@ -9,22 +9,43 @@ namespace quern::compute::worker::test {
 
 using namespace chain::exec::test;
 
-// What a verifier finds that replayed `replayed`.
-inline std::shared_ptr<const Finding> report_of(const TaskClaim& live, const Address& verifier,
-                                                const History& replayed) {
+// Last step of the first stride in which a history that is claimed is another than what was replayed.
+inline std::uint64_t wrong_step_of(const TaskClaim& live, const History& replayed, const History& claimed) {
+    std::size_t wrong = chain::market::stretch_of(live).before / replayed.stride;
+    while (replayed.roots[wrong] == claimed.roots[wrong]) ++wrong;
+    return wrong * replayed.stride;
+}
+
+// What a verifier finds that replayed `replayed`; `claimed`: the solver's history, where it matters.
+inline std::shared_ptr<const Finding> report_of(const TaskClaim& live, const Address& verifier, const History& replayed,
+                                                const History* claimed = nullptr) {
     const auto stretch = chain::market::stretch_of(live);
     auto finding = std::make_shared<Finding>();
     finding->pass = replayed.root_of(stretch) == live.claim.history_root;
-    if (!finding->pass) finding->history = replayed.roots_of(stretch);
+    if (!finding->pass) {
+        finding->history = replayed.roots_of(stretch);
+        finding->wrong_step =
+            claimed == nullptr ? stretch.before + replayed.stride : wrong_step_of(live, replayed, *claimed);
+    }
     finding->secret = crypto::sha256(as_bytes("secret of " + to_hex(verifier)));
-    for (const auto& probe : probes_of(live, verifier, replayed.programs->plan)) {
+    finding->peer_secret = crypto::sha256(as_bytes("salts of " + to_hex(verifier)));
+    const auto compute = [&](const core::Probe& probe) -> core::ProbeResult {
         tensor::Executor executor(replayed.programs->at(probe.step), tensor::arith::Backend::scalar, nullptr);
         const auto outputs =
             executor.run_all(replayed.states[probe.step - 1], tiny().data, tensor::seed_tensor(live.claim.seed_beacon));
         const auto& output = outputs[probe.node];
         const std::uint64_t tile = core::probe_tile(probe, output.shape);
-        finding->probes.push_back({output.shape, tile, tensor::read_tile(output, tile)});
-    }
+        return {output.shape, tile, tensor::read_tile(output, tile)};
+    };
+    const auto& plan = replayed.programs->plan;
+    for (const auto& probe : probes_of(live, verifier, plan)) finding->probes.push_back(compute(probe));
+    if (!finding->pass) return finding;
+    for (const auto& report : live.reports)
+        for (const auto& peers : peer_probes(live, verifier, report.verifier, plan)) {
+            finding->probe_tiles.push_back(compute(peers.probe).words);
+            finding->probe_hashes.push_back(tensor::tile_hash(finding->probe_tiles.back()));
+        }
+    finding->programs = std::make_shared<const core::TaskPrograms>(*replayed.programs);
     return finding;
 }
 
@@ -36,9 +57,7 @@ inline std::shared_ptr<const Finding> watch_of(const TaskClaim& live, const Hist
     finding->secret = crypto::sha256(as_bytes("secret of the watch " + std::to_string(stretch.before)));
     if (!finding->pass) {
         finding->history = replayed.roots_of(stretch);
-        std::size_t wrong = stretch.before / replayed.stride;
-        while (replayed.roots[wrong] == claimed.roots[wrong]) ++wrong;
-        finding->wrong_step = wrong * replayed.stride;
+        finding->wrong_step = wrong_step_of(live, replayed, claimed);
         return finding;
     }
     for (const auto& report : live.reports) {
@@ -67,7 +86,7 @@ public:
         const std::uint64_t later_ms = ahead == 0 ? 0 : (ahead + 1) * world.block_ms - 1;
         View view{height, world.market_ms() + later_ms, live, {true, {}}, trained(live), {}, {}, {}, true, {}};
         const bool drawn = !live.claim.verify_beacon.is_zero();
-        if (drawn) view.report.finding = report_of(live, me.address, *claim_);
+        if (drawn) view.report.finding = report_of(live, me.address, *claim_, published);
         if (drawn && published != nullptr) view.watch.finding = watch_of(live, *claim_, *published);
         for (const std::uint64_t id : live.claim.disputes) view.disputes.push_back(dispute(world, live, id));
         for (const auto& report : live.reports)
@@ -83,7 +102,7 @@ public:
     }
 
     Me me;
-    const History* published = nullptr;  // the solver's history, for those who watch
+    const History* published = nullptr;  // the solver's history, for those who look for a lie in it
     bool knows_probes = true;            // what reports have revealed was asked for
 
 private:

@@ -449,6 +449,82 @@ TEST_F(ShellTest, invented_reports_are_beaten_by_a_whistleblower_that_is_killed_
     EXPECT_EQ(market_.most_executed(), static_cast<int>(live(id).claim.draws)) << "a receipt in each draw";
 }
 
+// Nobody watches: it is beaten with what the other one has computed for its own report.
+TEST_F(ShellTest, an_invented_report_is_beaten_by_a_peer_that_is_killed_between_its_transactions) {
+    add(Role::solver);
+    Worker& liar = add(Role::verifier, [](WorkerOptions& options) { options.fault = {Fault::pass_without_work, 0}; });
+    Worker& peer = add(Role::verifier);
+    const auto id = submit();
+    int killed = 0;
+    ASSERT_TRUE(run_until([&] { return ended(id); },
+                          [&](std::uint64_t i) {
+                              const bool between = live(id).claim.commitments != 0;
+                              if (!between && i % 4 != 0) return;
+                              killed += between ? 1 : 0;
+                              peer.look();
+                              peer.end();
+                              peer.start();
+                          }));
+    EXPECT_GT(killed, 0);
+    EXPECT_EQ(task(id).state, TaskState::settled) << task(id).reason;
+    ASSERT_EQ(task(id).slashes.size(), 1U);
+    EXPECT_EQ(task(id).slashes[0].address, liar.address());
+    EXPECT_EQ(task(id).slashes[0].reason, "wrong_probe");
+    const auto& payments = task(id).payments;
+    EXPECT_TRUE(std::any_of(payments.begin(), payments.end(),
+                            [&](const auto& each) { return each.to == peer.address() && each.reason == "bounty"; }));
+    EXPECT_EQ(live(id).claim.disputes.size(), 1U);
+    EXPECT_EQ(market_.most_executed(), 1);
+    EXPECT_EQ(market_.refused(), std::vector<std::string>{});
+}
+
+TEST_F(ShellTest, a_challenge_that_was_lost_is_not_made_again) {
+    spec_.windows.challenge_s = 300;
+    add(Role::solver);
+    add(Role::verifier, [](WorkerOptions& options) { options.fault = {Fault::pass_without_work, 0}; });
+    Worker& peer = add(Role::verifier);
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return live(id).claim.open_disputes != 0; }));
+    // Its owner gives up what it could win.
+    market_.with([&](World& world) {
+        const std::uint64_t dispute = world.claim(id).disputes.at(0);
+        const auto result =
+            world.one(peer.address(), NativeKind::dispute_concede, chain::types::DisputeConcedePayload{dispute});
+        EXPECT_EQ(result.band, chain::exec::Band::ok) << result.to_string();
+    });
+    ASSERT_EQ(live(id).claim.state, ClaimState::challenge);
+    for (int i = 0; i < 12; ++i) block();
+    EXPECT_EQ(live(id).claim.state, ClaimState::challenge);
+    EXPECT_EQ(live(id).claim.disputes.size(), 1U);
+    EXPECT_EQ(live(id).claim.commitments, 0U);
+    ASSERT_EQ(task(id).slashes.size(), 1U);
+    EXPECT_EQ(task(id).slashes[0].address, peer.address());
+    EXPECT_EQ(task(id).slashes[0].reason, "false_accusation");
+}
+
+TEST_F(ShellTest, a_peer_whose_bond_does_not_cover_a_challenge_says_so_and_pays_nothing) {
+    const std::string file = testing::TempDir() + "/quern-shell-test-stake.log";
+    std::filesystem::remove(file);
+    ASSERT_TRUE(log::configure({.file = file, .to_stderr = false}));
+    market_.with([](World& world) { world.params.market.challenge_stake_gammas = 100'000; });  // of 10: the whole bond
+    add(Role::solver);
+    add(Role::verifier, [](WorkerOptions& options) { options.fault = {Fault::pass_without_work, 0}; });
+    Worker& peer = add(Role::verifier);
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return ended(id); }));
+    ASSERT_TRUE(log::configure({}));
+    EXPECT_EQ(task(id).state, TaskState::settled) << task(id).reason;
+    EXPECT_TRUE(task(id).slashes.empty());
+    EXPECT_EQ(market_.refused(), std::vector<std::string>{});
+    EXPECT_EQ(market_.with([&](World& world) { return world.bond(Role::verifier, peer.address()).locked; }), Uint256());
+    std::ifstream in(file);
+    int told = 0;
+    for (std::string line; std::getline(in, line);)
+        told += line.find("not sent purpose=challenge_commit") != std::string::npos &&
+                line.find("bond.insufficient") != std::string::npos;
+    EXPECT_EQ(told, 1);
+}
+
 // The chain would take bids on both, and the one that wins second would lose its deposit.
 TEST_F(ShellTest, a_solver_bids_on_no_more_than_its_bond_covers) {
     market_.with([](World& world) { world.params.market.dispute_cost = 600; });  // a seat locks 600,000 of 1,000,000
