@@ -296,9 +296,9 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           "all of "
           "them "
           "when another one was there, null when there is none any more; their reports all together when one of them "
-          "changed. What is new comes whole. ended: ids "
-          "of "
-          "tasks that are final or deleted now; disputes: ids of those that changed"},
+          "changed. What is new comes whole, and so does what had ended and is asked about. ended: ids of tasks that "
+          "are "
+          "live no more (final without an open question, or deleted); disputes: ids of those that changed"},
          {},
          {},
          [backend](const Call& call) -> Result { return changes(backend, call); }}));

@@ -75,6 +75,8 @@ public:
         Versions<Task> versions;
         if (touched.task != nullptr) {
             QUERN_TRY(versions, decode_versions<Task>(*touched.task));
+            // Who follows the live ones does not know it any more: it is told as a new one is.
+            if (versions.front() && !is_live(versions.front())) versions = {std::nullopt};
         }
         if (!is_live(now)) {
             if (std::any_of(versions.begin(), versions.end(), is_live)) ended_.push_back(id);

@@ -132,6 +132,15 @@ public:
         task.state = TaskState::settled;
         put(task);
     }
+    // Somebody asks for a piece of what has settled, or it is there.
+    void ask(std::uint64_t id) {
+        Task task = this->task(id);
+        if (task.asked.empty())
+            task.asked.resize(1);
+        else
+            task.asked.clear();
+        put(task);
+    }
     void forget(std::uint64_t id) { chain.current->write(chain::types::key_of<Task>(id), std::nullopt); }
 
     // Something happens to any of the tasks.
@@ -144,7 +153,8 @@ public:
         if (!chain.current->native(chain::types::key_of<Task>(id))) return;
         const Task task = this->task(id);
         if (chain::types::is_final(task.state)) {
-            if (random() % 4 == 0) forget(id);
+            if (random() % 3 == 0) ask(id);
+            if (random() % 8 == 0) forget(id);
         } else if (task.state == TaskState::open) {
             Task changed = task;
             changed.deadline = random() % 3;
@@ -349,6 +359,32 @@ TEST_F(LiveTasksTest, of_any_blocks_are_what_the_node_has) {
     EXPECT_GT(lists, 20);
     EXPECT_LT(lists, 200);
     EXPECT_GT(most_next, 1U) << "tasks with two claims were among them";
+}
+
+// Else each question would make all workers read all tasks.
+TEST_F(LiveTasksTest, that_have_ended_come_back_whole_while_they_are_asked_about) {
+    const auto id = market_.submit();
+    for (int i = 0; i < 20; ++i) (void)market_.submit();
+    market_.start(id);
+    market_.draw(id, 2);
+    (void)update();
+    const auto next = [&](const std::function<void()>& happen) {
+        market_.mine();
+        happen();
+        const auto news = update();
+        EXPECT_FALSE(news.all_anew);
+        expect_all();
+    };
+    next([&] { market_.end(id); });
+    EXPECT_FALSE(tasks_.tasks().contains(id));
+    for (int i = 0; i < 2; ++i) {
+        next([&] { market_.ask(id); });
+        ASSERT_TRUE(tasks_.tasks().contains(id));
+        EXPECT_EQ(tasks_.tasks().at(id)->reports.size(), 2U);
+        next([&] { market_.ask(id); });
+        EXPECT_FALSE(tasks_.tasks().contains(id));
+    }
+    EXPECT_EQ(node_.lists, 1);
 }
 
 TEST_F(LiveTasksTest, are_read_anew_when_the_node_cannot_tell_what_changed) {
