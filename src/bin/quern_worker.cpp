@@ -111,7 +111,8 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
                    "ws:// URL of the node's notifications; off: none (default: the port that the node names)");
     app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain without notifications")
         ->capture_default_str();
-    app.add_flag("--no-ticks", raw.no_ticks, "send no tick for what is due");
+    app.add_flag("--no-ticks", raw.no_ticks,
+                 "send no tick for what is due, but those that pay this solver its held shares");
     app.add_option("--debug", raw.log.debug, "log categories shown at debug level, comma separated")->delimiter(',');
     app.add_option("--logfile", raw.log.file, "also log to this file");
 #ifdef QUERN_TEST_FAULTS

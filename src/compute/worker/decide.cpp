@@ -538,20 +538,20 @@ private:
     }
 
     // --- The held share
+    [[nodiscard]] bool is_owed() const { return !task_.seats.empty() && task_.seats[0].solver == me_.address; }
+
     // Whoever shows the piece is paid for it; it is the solver that loses by silence.
     void answer() {
-        const bool owed = !task_.seats.empty() && task_.seats[0].solver == me_.address;
-        if (!me_.solver || !owed || next_ms_ >= task_.asked[0].until) return;
-        if (view_.piece == nullptr)
-            actions_.push_back(ReadPiece{});
-        else
+        if (!me_.solver || !is_owed() || next_ms_ >= task_.asked[0].until) return;
+        actions_.push_back(ReadPiece{});  // kept up, so that it is not read again
+        if (view_.piece != nullptr)
             send(attempt("data_answer/" + std::to_string(task_.id) + "@" + std::to_string(task_.asked[0].until),
                          NativeKind::data_answer, *view_.piece));
     }
 
     void tick_asked() {
         const std::uint64_t until = task_.asked[0].until;
-        if (next_ms_ >= until + patience(task_.id, until))
+        if (!is_owed() && next_ms_ >= until + patience(task_.id, until))
             send_tick(TickObject::task, std::to_string(task_.id) + "-asked", task_.id, until);
     }
 

@@ -349,6 +349,15 @@ Expected<std::optional<chain::types::RoleBond>> NodeClient::bond(chain::types::R
     return std::optional<chain::types::RoleBond>();
 }
 
+Expected<std::optional<chain::types::Task>> NodeClient::task(std::uint64_t id) {
+    QUERN_TRY(const json::Value value, call("task_get", json::Value::array({id})));
+    if (value.is_null()) return std::optional<chain::types::Task>();
+    chain::types::Task task;
+    QUERN_CHECK(understood(chain::types::from_json(value, task)));
+    if (task.id != id) return busy(kBadAnswer, "another task than asked for");
+    return std::optional(std::move(task));
+}
+
 Expected<DisputeNews> NodeClient::dispute(std::uint64_t id) {
     QUERN_TRY(const json::Value value, call("dispute_get", json::Value::array({id})));
     DisputeNews news;

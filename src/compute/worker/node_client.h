@@ -46,6 +46,7 @@ public:
     [[nodiscard]] Expected<bool> knows(const Hash32& transaction) override;
 
     [[nodiscard]] Expected<std::vector<chain::types::TaskClaim>> live_tasks() override;
+    [[nodiscard]] Expected<std::optional<chain::types::Task>> task(std::uint64_t id) override;
     [[nodiscard]] Expected<DisputeNews> dispute(std::uint64_t id) override;
     [[nodiscard]] Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) override;
 

@@ -92,8 +92,12 @@ public:
     // Whether it waits in the mempool or is in a block.
     [[nodiscard]] virtual Expected<bool> knows(const Hash32& transaction) = 0;
 
-    // Tasks that are not final with their present claims, by id; one with two unsettled claims once with each.
+    // Tasks that are live with their present claims, by id; one with two unsettled claims once with each.
     [[nodiscard]] virtual Expected<std::vector<chain::types::TaskClaim>> live_tasks() = 0;
+    // Any task, also one that has ended; nullopt: none, or it was deleted. Errors: the node's.
+    [[nodiscard]] virtual Expected<std::optional<chain::types::Task>> task(std::uint64_t /*id*/) {
+        return busy(kBadAnswer);
+    }
     [[nodiscard]] virtual Expected<DisputeNews> dispute(std::uint64_t id) = 0;
     // Hashes of the probe tiles that the report's verifier has revealed; not checked against its result root.
     [[nodiscard]] virtual Expected<std::vector<Hash32>> revealed_probes(const chain::types::VerifierReport& report) = 0;

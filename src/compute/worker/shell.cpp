@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "chain/market/delays.h"
 #include "chain/market/watchers.h"
 #include "chain/market/windows.h"
-#include "compute/worker/piece.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -58,11 +58,13 @@ Shell::Shell(Parts parts)
     : parts_(std::move(parts)),
       me_(me_of(parts_.options, parts_.sender.address())),
       inputs_(limits_of(parts_.options)),
+      owed_(parts_.options.datadir + "/owed.rlp", me_.address),
       examine_(parts_.bell),
       train_(parts_.bell),
       report_(parts_.bell),
       watch_(parts_.bell),
       play_(parts_.bell),
+      pieces_(parts_.bell),
       disputes_at_play_(play_) {
     append(public_key_, parts_.sender.public_key().bytes);
     rng_ = parts_.make_rng();
@@ -74,6 +76,11 @@ Shell::Shell(Parts parts)
         start(nullptr, [this](Context& context) {
             return [this, jobs = ExamineJobs(context, examine_)]() mutable {
                 if (!jobs.work()) examine_.wait(kIdleMs, parts_.stop);
+            };
+        });
+        start(nullptr, [this](Context& context) {
+            return [this, jobs = PieceJobs(context, pieces_)]() mutable {
+                if (!jobs.work()) pieces_.wait(kIdleMs, parts_.stop);
             };
         });
         start(pool(), [this, slice](Context& context) {
@@ -125,7 +132,7 @@ Status Shell::look() {
     QUERN_TRY(const auto update, tasks_.update(parts_.node));
     if (update.new_block) look_at_block(update);
     decide_all();
-    if (std::exchange(has_read_, false)) decide_all();
+    if (std::exchange(probes_read_, false)) decide_all();
     return {};
 }
 
@@ -136,6 +143,7 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
     look_at_bonds();
     look_at_bids();
     look_at_forced_errors();
+    look_at_owed();
     for (auto& [id, known] : disputes_) known.changed = known.changed || update.all_anew;
     for (const std::uint64_t id : update.disputes)
         if (const auto known = disputes_.find(id); known != disputes_.end()) known->second.changed = true;
@@ -154,10 +162,6 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
     }
     watch_lots_.keep(claims);
     std::erase_if(declined_, [&](const auto& entry) { return !tasks_.tasks().contains(entry.first); });
-    // What could not be read may be there with the next block.
-    std::erase_if(pieces_, [&](const auto& entry) {
-        return entry.second.answer == nullptr || !tasks_.tasks().contains(entry.first);
-    });
     std::erase_if(probes_, [&](const auto& entry) { return !results.contains(entry.first); });
     std::erase_if(disputes_, [&](const auto& entry) { return !named.contains(entry.first); });
     clean();
@@ -217,9 +221,7 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
     if (const auto drawn = lots_.find(order.id()); drawn != lots_.end() && me_.whistleblower)
         for (const auto& [place, lot] : drawn->second.by_place)
             if (lot.watches) append((view.tickets[place] = {public_key_, {}}).proof, lot.drawn.proof);
-    if (const auto known = pieces_.find(live->task.id);
-        known != pieces_.end() && !live->task.asked.empty() && known->second.until == live->task.asked[0].until)
-        view.piece = known->second.answer;
+    if (!live->task.asked.empty()) view.piece = pieces_.facts(PieceOrder{live});
     for (const std::uint64_t id : live->claim.disputes) {
         const auto known = disputes_.find(id);
         if (known == disputes_.end() || known->second.dispute == nullptr) continue;
@@ -244,6 +246,7 @@ void Shell::decide_all() {
     report_.give(std::move(orders.report));
     watch_.give(std::move(orders.watch));
     play_.give(std::move(orders.play));
+    pieces_.give(std::move(orders.pieces));
 }
 
 namespace {
@@ -268,7 +271,7 @@ void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& 
                           [&](const Report&) { orders.report.emplace(order.id(), order); },
                           [&](const Watch&) { orders.watch.emplace(order.id(), order); },
                           [&](const ReadProbes& read) { read_probes(read.report); },
-                          [&](const ReadPiece&) { read_piece_of(*live); },
+                          [&](const ReadPiece&) { orders.pieces.emplace(live->task.id, PieceOrder{live}); },
                           [&](const Play& play) {
                               const KnownDispute& known = disputes_.at(play.dispute);
                               orders.play.emplace(play.dispute, PlayOrder{live, known.dispute, known.game, play,
@@ -287,21 +290,7 @@ void Shell::read_probes(const chain::types::VerifierReport& report) {
         return;
     }
     probes_[report.result_root] = std::make_shared<const std::vector<Hash32>>(std::move(*probes));
-    has_read_ = true;
-}
-
-void Shell::read_piece_of(const TaskClaim& live) {
-    const std::uint64_t until = live.task.asked[0].until;
-    const auto [known, is_new] = pieces_.try_emplace(live.task.id, Piece{until, nullptr});
-    if (!is_new && known->second.until == until) return;
-    known->second = {until, nullptr};
-    auto answer = read_piece(parts_.node, live);
-    if (!answer) {
-        log::warning(Category::solver, "piece not read task={} reason={}", live.task.id, answer.error().to_string());
-        return;
-    }
-    known->second.answer = std::make_shared<const chain::types::DataAnswerPayload>(std::move(*answer));
-    has_read_ = true;
+    probes_read_ = true;
 }
 
 void Shell::decline(const Task& task, const std::string& reason) {
@@ -391,6 +380,14 @@ void Shell::look_at_forced_errors() {
         }
     }
     std::erase_if(lots_, [&](const auto& entry) { return !claims.contains(entry.first); });
+}
+
+void Shell::look_at_owed() {
+    if (!me_.solver) return;
+    const auto* const told = market();
+    if (told == nullptr) return;
+    for (const Attempt& attempt : owed_.look(parts_.node, tasks_, chain::market::in_ms(told->retention_s)))
+        parts_.sender.send(attempt);
 }
 
 // A proof takes a while: one for each report, and none for those whose watchers nobody pays any more.

@@ -6,6 +6,7 @@
 //   report     the replays that this worker was drawn for, the one due first (verifier)
 //   watch      the replays of all proofs, the one due first (whistleblower)
 //   play       --dispute-threads of them: moves of disputes, the most urgent first
+//   answer     reads what is asked for of last states that settled tasks' solvers must show (solver)
 // All share the input store with its memory limit, the workspaces with their quota, and one sender with its spending
 // limits. A Shell belongs to one thread; its own threads end with it.
 #pragma once
@@ -17,6 +18,8 @@
 #include "compute/worker/bid_cover.h"
 #include "compute/worker/dispute_jobs.h"
 #include "compute/worker/live_tasks.h"
+#include "compute/worker/owed_shares.h"
+#include "compute/worker/piece.h"
 #include "compute/worker/replay_jobs.h"
 #include "compute/worker/sender.h"
 #include "compute/worker/training_jobs.h"
@@ -66,6 +69,7 @@ private:
         ReplayJobs::Orders::Orders report;
         ReplayJobs::Orders::Orders watch;
         PlayBoard::Orders play;
+        PieceJobs::Orders::Orders pieces;
     };
     void look_at_block(const LiveTasks::Update& update);
     // Reads the disputes of a claim that matter here.
@@ -74,13 +78,13 @@ private:
     void decide_all();
     void perform(const std::shared_ptr<const TaskClaim>& live, const Action& action, Orders& orders);
     void read_probes(const chain::types::VerifierReport& report);
-    void read_piece_of(const TaskClaim& live);
     void decline(const Task& task, const std::string& reason);
     void look_at_bonds();
     void look_at_watch_bonds(const Uint256& own);
     void look_at_bids();
     // What forced errors ask for: the chain's parameter, and whether the own bond makes a watcher.
     void look_at_forced_errors();
+    void look_at_owed();
     void draw_tickets(const TaskClaim& live);
     // The chain's parameters; null: the node has not told them yet.
     [[nodiscard]] const chain::params::MarketParams* market();
@@ -97,13 +101,8 @@ private:
     std::map<std::uint64_t, KnownDispute> disputes_;  // of live tasks
     std::set<std::uint64_t> unread_;                  // tasks of which the node did not tell some dispute
     std::map<Hash32, std::shared_ptr<const std::vector<Hash32>>> probes_;  // of reports of live tasks, by result root
-    // Answers to open questions, by task, with the questions; null: not read, and not tried again in this block.
-    struct Piece {
-        std::uint64_t until = 0;  // the question's
-        std::shared_ptr<const chain::types::DataAnswerPayload> answer;
-    };
-    std::map<std::uint64_t, Piece> pieces_;
-    bool has_read_ = false;                           // probes or pieces, since it was last decided
+    bool probes_read_ = false;                                             // since it was last decided
+    OwedShares owed_;
     std::map<std::uint64_t, std::string> declined_;   // tasks not bid on, and why
     std::map<std::uint64_t, std::uint64_t> seen_at_;  // task -> height at which it was live
     std::uint64_t clean_at_ = 0;
@@ -123,6 +122,7 @@ private:
     ReplayJobs::Orders report_;
     ReplayJobs::Orders watch_;
     PlayBoard play_;
+    PieceJobs::Orders pieces_;
     DisputeJobs disputes_at_play_;
     std::list<std::thread> threads_;
 };

@@ -75,7 +75,7 @@ public:
         tx.gas_limit = 6'000'000;
         const auto result = execution.apply(from(sender, tx));
         if (result.band != chain::exec::Band::ok) return fail("node.rpc_error", result.to_string());
-        return std::uint64_t{3'000'000};
+        return estimated_gas;
     }
     Hash32 queue(BytesView encoded) {
         const MutexLock lock(mutex_);
@@ -111,7 +111,7 @@ public:
         const MutexLock lock(mutex_);
         std::vector<TaskClaim> tasks;
         for (std::uint64_t id = 1; id < world_.globals().next_task; ++id)
-            if (world_.exists(id) && !chain::types::is_final(world_.task(id).state)) tasks.push_back(world_.live(id));
+            if (world_.exists(id) && chain::types::is_live(world_.task(id))) tasks.push_back(world_.live(id));
         return tasks;
     }
     void store(const Hash32& id, Bytes content) {
@@ -135,6 +135,7 @@ public:
         return reads_[id];
     }
 
+    std::uint64_t estimated_gas = 3'000'000;  // of all that would not fail
     std::atomic<bool> uploads_hang{false};
     std::atomic<bool> absent_is_on_its_way{false};
     std::atomic<int> hanging{0};
@@ -182,6 +183,9 @@ public:
     Expected<std::vector<TaskClaim>> live_tasks() override {
         ++lists;
         return market_.live();
+    }
+    Expected<std::optional<Task>> task(std::uint64_t id) override {
+        return market_.with([&](World& world) { return world.state().load<Task>(id); });
     }
     Expected<DisputeNews> dispute(std::uint64_t id) override {
         return market_.with([&](World& world) {
@@ -346,6 +350,7 @@ protected:
         for (const TaskClaim& each : market_.live())
             market_.with([&](World& world) {
                 const std::uint64_t id = each.task.id;
+                if (chain::types::is_final(each.task.state)) return;
                 if (world.market_ms() + world.block_ms >= world.deadline(id)) (void)world.tick(id);
             });
     }
@@ -390,6 +395,39 @@ TEST_F(ShellTest, workers_settle_a_task_among_them) {
     EXPECT_EQ(market_.most_executed(), 1);
     EXPECT_EQ(market_.refused(), std::vector<std::string>{});
     for (const auto& worker : workers_) EXPECT_EQ(worker->lists(), 1) << "then it reads what changed";
+}
+
+// Nobody else does anything about a task that has settled: no worker of these ticks.
+TEST_F(ShellTest, a_solver_shows_what_is_asked_for_and_collects_its_share_when_the_retention_is_over) {
+    market_.with([](World& world) {
+        world.params.market.held_percent = 50;
+        world.params.market.retention_s = 60;
+    });
+    Worker& solver = add(Role::solver);
+    for (int i = 0; i < 2; ++i) add(Role::verifier);
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return ended(id); }));
+    ASSERT_EQ(task(id).state, TaskState::settled) << task(id).reason;
+    ASSERT_FALSE(task(id).held.is_zero());
+    const auto restart = [&](std::uint64_t i) {
+        if (i % 3 != 0) return;
+        solver.look();
+        solver.end();
+        solver.start();
+    };
+    for (const std::uint64_t tile : {0U, 7U}) {
+        market_.with([&](World& world) {
+            const auto result =
+                world.one(kSubmitter, NativeKind::data_challenge, chain::types::DataChallengePayload{id, 0, tile});
+            EXPECT_EQ(result.band, chain::exec::Band::ok) << result.to_string();
+        });
+        ASSERT_TRUE(run_until([&] { return task(id).asked.empty(); }, restart));
+        EXPECT_FALSE(task(id).held.is_zero()) << "it was answered";
+    }
+    market_.estimated_gas = 1;  // what it pays is more than what it costs
+    ASSERT_TRUE(run_until([&] { return market_.with([&](World& world) { return !world.exists(id); }); }, restart));
+    EXPECT_EQ(market_.most_executed(), 2) << "each question, with the same answer: the slot has one tile";
+    EXPECT_EQ(market_.refused(), std::vector<std::string>{});
 }
 
 // Both segments are drawn, and the state between them is gone by then.
