@@ -60,6 +60,10 @@ namespace quern::chain::market {
 [[nodiscard]] inline std::uint64_t bids_until(const types::Task& task) {
     return task.since + in_ms(task.spec.windows.bid_s);
 }
+// Of a task that has ended: it is not deleted before, and nothing can be asked about its last state from then on.
+[[nodiscard]] inline std::uint64_t retention_end(const params::MarketParams& market, const types::Task& task) {
+    return task.since + in_ms(market.retention_s);
+}
 // From when a commitment of `since` could have been revealed: its place may be taken, its owner pays for the silence.
 [[nodiscard]] inline std::uint64_t reveal_expected(const params::MarketParams& market, std::uint64_t since) {
     return since + in_ms(market.min_window_s);

@@ -391,6 +391,7 @@ struct Task {
     Uint256 deposit;                // ... of which for its bytes, until it is deleted (chain/market/storage.h)
     Uint256 held;                   // ... and of which the last stretch's solver is owed while it keeps the last state
     std::vector<DataChallenge> asked;  // one at most, while something is held
+    std::uint32_t questions = 0;       // that were asked so far
     std::vector<TaskBid> bids;         // as placed; from the draw to the start those that may still have it, in order
     std::uint64_t draw_at = 0;         // height that anchors the solver's draw once bidding is closed, 0 before
     std::vector<TaskSeat> seats;       // one from the assignment on
@@ -408,8 +409,8 @@ struct Task {
                  v("reason", reason), v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
                  v("segmentWork", segment_work), v("stretchWork", stretch_work), v("totalWork", total_work),
                  v("traceWork", trace_work), v("escrow", escrow), v("deposit", deposit), v("held", held),
-                 v("asked", asked), v("bids", bids), v("drawAt", draw_at), v("seats", seats), v("settled", settled),
-                 v("settledWork", settled_work), v("passes", passes), v("startRoot", start_root),
+                 v("asked", asked), v("questions", questions), v("bids", bids), v("drawAt", draw_at), v("seats", seats),
+                 v("settled", settled), v("settledWork", settled_work), v("passes", passes), v("startRoot", start_root),
                  v("startHistory", start_history), v("seedBeacon", seed_beacon), v("payments", payments),
                  v("slashes", slashes), v("barred", barred))
 };

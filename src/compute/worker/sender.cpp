@@ -21,7 +21,9 @@ constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;  // one move is 64 
 
 // Of the day's limit that a transaction may use.
 std::uint64_t share_of(std::uint8_t kind) {
-    return kind == static_cast<std::uint8_t>(chain::types::NativeKind::tick) ? kTickPercent : 100;
+    using chain::types::NativeKind;
+    if (kind == static_cast<std::uint8_t>(NativeKind::tick)) return kTickPercent;
+    return kind == static_cast<std::uint8_t>(NativeKind::data_answer) ? kAnswerPercent : 100;
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ inline constexpr std::uint64_t kSpendingHours = 24;
 // Of the day's limit that ticks may use up, what was spent for other things included. The rest is for what this worker
 // must send in time or lose a bond: whoever makes tasks and disputes run into ticks must not use that up.
 inline constexpr std::uint64_t kTickPercent = 50;
+// And of the answers to questions, at which a share of a reward is at stake: no bond.
+inline constexpr std::uint64_t kAnswerPercent = 75;
 
 inline constexpr std::string_view kPriceTooHigh = "spending.price_too_high";
 inline constexpr std::string_view kDayLimit = "spending.day_limit";

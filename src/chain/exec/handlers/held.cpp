@@ -38,10 +38,6 @@ Expected<types::Task> load_held(const Context& context, std::uint64_t id) {
 
 }  // namespace
 
-std::uint64_t retention_end(const Context& context, const types::Task& task) {
-    return task.since + market::in_ms(context.market().retention_s);
-}
-
 Status release_held(Context& context, types::Task& task) {
     if (task.held.is_zero()) return {};
     return pay_from_escrow(context, task, task.seats[0].solver, std::exchange(task.held, Uint256()), "held_reward");
@@ -89,8 +85,10 @@ auto Handler<NativeKind::data_challenge>::check_state(const Context& context, co
     -> Expected<Prepared> {
     QUERN_TRY(auto task, load_held(context, data.task));
     // Else questions could hold the share for ever.
-    if (const std::uint64_t end = retention_end(context, task); context.market_ms >= end)
+    if (const std::uint64_t end = market::retention_end(context.market(), task); context.market_ms >= end)
         return fail("task.deadline_passed", "the retention ended at market time " + std::to_string(end));
+    // Who answers pays first, also where somebody else is quicker.
+    if (task.questions >= params::kMaxQuestions) return fail("data.too_many_questions", std::to_string(task.questions));
     QUERN_TRY(const auto plan, core::TaskPlan::decode(task.spec.plan));
     if (data.slot >= plan.header().slot_count)
         return fail("data.no_such_slot", "the state has " + std::to_string(plan.header().slot_count));
@@ -107,6 +105,7 @@ Status Handler<NativeKind::data_challenge>::apply(Context& context, const Payloa
     QUERN_CHECK(take_from_account(context, context.sender, asked.prepaid));
     task.escrow += asked.prepaid;
     task.asked = {asked};
+    ++task.questions;
     store_task(context.state, task);
     emit(context, types::KindGroup::disputes,
          events::DataChallenged{task.id, context.sender, asked.slot, asked.tile, asked.prepaid, asked.until});

@@ -105,8 +105,6 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason, 
 // dropped before than one transaction should, does a part of that, and the next tick goes on.
 [[nodiscard]] Status settle(Context& context, LoadedClaim& live);
 
-// Until when the submitter may ask for pieces of a settled task's last state; then the held share is its solver's.
-[[nodiscard]] std::uint64_t retention_end(const Context& context, const types::Task& task);
 // Pays what is held, if anything is, to the solver of the last stretch. No question is open.
 [[nodiscard]] Status release_held(Context& context, types::Task& task);
 // Nobody has answered: the held share is the submitter's, and what it prepaid comes back.

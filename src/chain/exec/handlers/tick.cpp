@@ -49,7 +49,7 @@ Status delete_task(Context& context, types::Task& task) {
         store_task(context.state, task);
         return {};
     }
-    const std::uint64_t due = retention_end(context, task);
+    const std::uint64_t due = market::retention_end(context.market(), task);
     if (context.market_ms < due) return too_early(due);
     const bool owes = !task.held.is_zero();
     QUERN_CHECK(release_held(context, task));

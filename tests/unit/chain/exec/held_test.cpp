@@ -1,5 +1,7 @@
 // The share of a reward that is held until the result is accepted or its retention over, and the question for a piece
 // of the last state that it can be lost by.
+#include <numeric>
+
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/outlay.h"
 #include "chain/market/escrow.h"
@@ -194,6 +196,86 @@ TEST_F(Held, one_question_at_a_time) {
     expect_ok(answer(id));
     EXPECT_EQ(name(answer(id)), "data.no_question");
     expect_ok(ask(id, 1));
+}
+
+// Each costs who answers a fee, also when the asker's own answer was before it.
+TEST_F(Held, a_task_is_asked_about_so_often) {
+    world.params.market.retention_s = 100'000;
+    const auto id = settled();
+    for (std::uint32_t i = 0; i < params::kMaxQuestions; ++i) {
+        ASSERT_EQ(world.task(id).questions, i);
+        expect_ok(ask(id, i));
+        expect_ok(answer(id, kSubmitter));
+    }
+    EXPECT_EQ(name(ask(id)), "data.too_many_questions");
+    expect_ok(world.one(kSubmitter, NativeKind::task_accept, TaskIdPayload{id}));
+    EXPECT_TRUE(world.check_from_genesis());
+}
+
+// Of a share that rounds to nothing there is none.
+TEST_F(Held, a_share_of_a_grain_is_one_and_less_is_none) {
+    world.params.market.held_percent = 1;
+    const auto id = settled();
+    EXPECT_EQ(world.task(id).held, reward(id) / Uint256(100));
+}
+
+// However deep the trees are, an answer is a small transaction that anybody can pay for.
+TEST_F(Held, the_largest_answer_fits) {
+    const auto id = settled();
+    DataAnswerPayload answer{id, core::kMaxPieceTiles, Bytes(tensor::kTileBytes, 7), {}, {}};
+    answer.tile_path.resize(crypto::merkle_height(core::kMaxPieceTiles), Hash32{{1}});
+    answer.slot_path.resize(crypto::merkle_height(tensor::kMaxSlots), Hash32{{2}});
+    EXPECT_LT(types::encode_record(answer).size(), 6'144U);
+    static_assert(tensor::kMaxTensorElements / tensor::kTileWords <= core::kMaxPieceTiles);
+    // A state of one slot, with as many tiles.
+    answer.slot_path.clear();
+    const auto top = crypto::merkle_top_from_path(crypto::merkle_leaf(answer.tile), 5, answer.tiles, answer.tile_path);
+    ASSERT_TRUE(top) << top.error().to_string();
+    const std::vector<Hash32> roots{crypto::bytes_id(answer.tiles * tensor::kTileBytes, *top)};
+    auto task = world.task(id);
+    task.start_root = tensor::state_root(roots);
+    world.state().store(types::key_of<types::Task>(id), task);
+    expect_ok(ask(id, 5));
+    expect_ok(world.one(kSolver, NativeKind::data_answer, answer));
+    EXPECT_LT(world.last_receipt().gas_used, 400'000U);
+}
+
+// What only looks like the piece: each part of the proof by itself.
+TEST_F(Held, every_part_of_an_answer_counts) {
+    tensor::Tensor slot{tensor::DType::f32, tensor::Shape{{1, 1, 70, 70}}, std::vector<std::uint32_t>(4'900)};
+    std::iota(slot.words.begin(), slot.words.end(), 1U);
+    const auto hashes = tensor::tile_hashes(slot);
+    ASSERT_GT(hashes.size(), 2U);
+    const std::vector<Hash32> roots{Hash32{{9}}, tensor::tensor_root(slot), Hash32{{8}}};
+    const Hash32 root = tensor::state_root(roots);
+    const std::uint64_t tile = 3 * hashes.size() + 1;
+    const auto good = core::make_piece(1, roots, 1, hashes, tile, tensor::tile_bytes(tensor::read_tile(slot, 1)));
+    ASSERT_TRUE(core::check_piece(root, 3, 1, tile, good));
+    const auto refused = [&](std::uint64_t count, std::uint32_t at, const DataAnswerPayload& bad) {
+        const auto checked = core::check_piece(root, count, at, tile, bad);
+        return checked ? std::string() : std::string(checked.error().name);
+    };
+    EXPECT_EQ(refused(3, 0, good), "data.bad_answer") << "another slot";
+    EXPECT_EQ(refused(2, 1, good), "data.bad_answer") << "of another number of slots";
+    EXPECT_EQ(refused(3, 3, good), "data.bad_answer") << "there is no such slot";
+    for (const std::uint64_t tiles : {std::uint64_t{0}, std::uint64_t{1}, hashes.size() - 1, hashes.size() + 1,
+                                      core::kMaxPieceTiles, core::kMaxPieceTiles + 1, ~std::uint64_t{0}}) {
+        auto bad = good;
+        bad.tiles = tiles;
+        EXPECT_EQ(refused(3, 1, bad), "data.bad_answer") << tiles;
+    }
+    auto bad = good;
+    bad.tile_path.pop_back();
+    EXPECT_EQ(refused(3, 1, bad), "data.bad_answer");
+    bad = good;
+    bad.tile_path.emplace_back();
+    EXPECT_EQ(refused(3, 1, bad), "data.bad_answer");
+    bad = good;
+    std::swap(bad.tile_path.front(), bad.tile_path.back());
+    EXPECT_EQ(refused(3, 1, bad), "data.bad_answer");
+    bad = good;
+    bad.slot_path.front().data[0] ^= 1;
+    EXPECT_EQ(refused(3, 1, bad), "data.bad_answer");
 }
 
 TEST_F(Held, questions_have_their_time_and_place) {

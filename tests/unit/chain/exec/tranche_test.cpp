@@ -1,5 +1,6 @@
 // Tasks whose run is verified and paid for in tranches: claims one after the other, two at once, what each is paid,
 // what falls with what, and how another solver goes on.
+#include "compute/core/state_piece.h"
 #include "compute/core/task_imports.h"
 #include "lifecycle_fixture.h"
 
@@ -235,6 +236,7 @@ TEST_F(Tranches, of_a_wrong_one_all_later_ones_fall_and_nothing_of_them_is_paid)
 
 // The next solver begins where the last one was paid for, with its data order; what was settled stays paid.
 TEST_F(Tranches, are_gone_on_with_by_another_solver) {
+    world.params.market.held_percent = 30;
     const auto id = begin();
     prove(id, 0, all);
     verify(id, 0, all);
@@ -262,6 +264,23 @@ TEST_F(Tranches, are_gone_on_with_by_another_solver) {
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(world.proof(id)->solver, kSecond);
     EXPECT_EQ(world.proof(id)->final_root, all.roots.back());
+    // What is held is of the last stretch, owed to its solver, and answered for with the last state of all.
+    const Uint256 share = Uint256(kPrice) * work(kTranche) * Uint256(30) / Uint256(100);
+    EXPECT_EQ(task.held, share);
+    EXPECT_EQ(paid(claim_of(id, 1, 1).payments, kSecond, "solver_reward"), Uint256(kPrice) * work(kTranche));
+    EXPECT_EQ(paid(task.payments, kSecond, "solver_reward"), Uint256(kPrice) * work(kTranche) - share);
+    expect_ok(world.one(kSubmitter, NativeKind::data_challenge, types::DataChallengePayload{id, 0, 0}));
+    const auto answer = [&](const History& history, std::size_t step) {
+        const tensor::Tensor& slot = history.states[step][0];
+        const std::vector<Hash32> roots{tensor::tensor_root(slot)};
+        return core::make_piece(id, roots, 0, tensor::tile_hashes(slot), 0,
+                                tensor::tile_bytes(tensor::read_tile(slot, 0)));
+    };
+    EXPECT_EQ(name(world.one(kSecond, NativeKind::data_answer, answer(all, kAll - kTranche))), "data.bad_answer");
+    expect_ok(world.one(kSecond, NativeKind::data_answer, answer(all, kAll)));
+    const Uint256 before = balance(world.state(), kSecond);
+    expect_ok(world.one(kSubmitter, NativeKind::task_accept, types::TaskIdPayload{id}));
+    EXPECT_EQ(balance(world.state(), kSecond), before + share);
 }
 
 TEST_F(Tranches, that_stall_cost_the_solver_while_what_it_proved_is_still_verified) {

@@ -211,6 +211,21 @@ TEST_F(SenderTest, ticks_do_not_take_what_duties_need) {
     EXPECT_EQ(sender.send(tick(999)), Sender::Outcome::refused);
 }
 
+// Whoever asks many solvers' questions and answers them itself must not make a verifier or solver miss a deadline.
+TEST_F(SenderTest, answers_do_not_take_what_bonds_answer_for) {
+    per_day_ = Uint256(8 * 350'000 * 20);  // of eight
+    auto sender = *open();
+    int sent = 0;
+    const auto next = [&](NativeKind kind) {
+        return Attempt{"some/" + std::to_string(sent), kind,
+                       chain::types::encode_record(chain::types::TaskIdPayload{1}), false};
+    };
+    while (sender.send(next(NativeKind::data_answer)) == Sender::Outcome::sent) ++sent;
+    EXPECT_EQ(sent, 6);
+    ++sent;  // a purpose of its own
+    EXPECT_EQ(sender.send(next(NativeKind::task_abandon)), Sender::Outcome::sent);
+}
+
 TEST_F(SenderTest, the_first_attempt_that_is_not_refused_is_the_only_one) {
     auto sender = *open();
     sender.send(Send{{tick(1), tick(2)}});
