@@ -16,6 +16,8 @@ class HeldShare(framework.MarketTest):
         self.assertEqual(held, reward // 5)
         self.assertEqual(self.payments(task, "solver1", "solver_reward"), [reward - held])
         self.assertEqual(int(task["escrow"], 16), int(task["deposit"], 16) + held)
+        retention = int(self.net.node.quern_params()["market"]["retention_s"])
+        self.assertEqual(task["heldUntil"], task["since"] + 1000 * retention)
         self.assert_supply()
         return number, held
 
@@ -45,6 +47,7 @@ class HeldShare(framework.MarketTest):
         self.assertEqual(int(task["held"], 16), held)
         self.sign("accept", number)
         task = self.until(number, lambda task: int(task["held"], 16) == 0)
+        self.assertIsNone(task["heldUntil"])
         self.assertEqual(self.payments(task, "solver1", "held_reward"), [held])
         self.assert_supply()
 
@@ -60,6 +63,22 @@ class HeldShare(framework.MarketTest):
         self.assertEqual(self.payments(task, "submitter", "held_forfeited"), [held])
         self.assertEqual(self.payments(task, "submitter", "data_prepaid"), [int(asked["prepaid"], 16)])
         self.assertEqual(self.payments(task, "solver1", "held_reward"), [])
+        self.assert_supply()
+
+
+class HeldToTheEnd(framework.MarketTest):
+    market = {**framework.MARKET, "held_percent": 50, "retention_s": 20}
+
+    def test_the_solver_collects_its_share_when_the_retention_is_over(self):
+        self.workers(solver1="")
+        self.workers(verifier1="--no-ticks", verifier2="--no-ticks", verifier3="")
+        number = self.submit()
+        held = int(self.wait(number, "settled")["held"], 16)
+        self.assertGreater(held, 0)
+        self.net.wait_until(lambda: self.net.node.task_get(number) is None, 60, "the task to be deleted")
+        paid = [event for event in events.find(self.net.node, "Paid", task=number) if event["reason"] == "held_reward"]
+        self.assertEqual([(event["to"], event["amount"]) for event in paid],
+                         [(self.net.accounts["solver1"].address.lower(), held)])
         self.assert_supply()
 
 

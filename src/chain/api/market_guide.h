@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "chain/types/native_tx.h"
+#include "chain/types/native_objects.h"
 
 namespace quern::chain::api {
 
@@ -31,6 +31,8 @@ public:
     virtual ~MarketGuide() = default;
     // Also checks the specification's form. Errors: task.*, plan.*, program.*.
     [[nodiscard]] virtual Expected<TaskEstimate> estimate_task(const types::TaskSubmitPayload& spec) const = 0;
+    // Market time at which the retention of a task ends, with which what is held of a reward is its solver's.
+    [[nodiscard]] virtual std::uint64_t retention_end(const types::Task& task) const = 0;
     // The stored form of a dispute's game in readable fields: phase, step, slot, node, tile, element, claimed and true
     // values, who owes a move, milliseconds left. Error: the codec's.
     [[nodiscard]] virtual Expected<json::Value> describe_game(BytesView game) const = 0;

@@ -110,8 +110,7 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
     std::set<Hash32> kept;  // states
     QUERN_CHECK(look_at_all<Task>(state, [&](const Task& task) -> Status {
         // Whoever pays for the tick that deletes it, the duty ends.
-        const std::uint64_t until = task.since + chain::market::in_ms(market.retention_s);
-        if (!chain::types::is_live(task) && globals.market_ms >= until) return {};
+        if (!chain::types::is_live(task) && globals.market_ms >= chain::market::retention_end(market, task)) return {};
         tasks[task.id] = {task.steps, task.spec.work.interval, task.spec.work.tranche, task.settled};
         for (const Hash32& program : task.spec.contents.programs) idle.erase(program);
         for (const Hash32& data : task.spec.data_roots) QUERN_CHECK(keep_content(data, store, idle));

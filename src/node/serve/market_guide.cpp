@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "chain/market/bonds.h"
+#include "chain/market/delays.h"
 #include "chain/market/watchers.h"
 #include "compute/core/dispute_game.h"
 #include "compute/core/task_spec.h"
@@ -88,6 +89,10 @@ Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::t
     estimate.solver_bond = *solver;
     estimate.verifier_bond = *verifier;
     return estimate;
+}
+
+std::uint64_t CoreMarketGuide::retention_end(const chain::types::Task& task) const {
+    return market::retention_end(params_, task);
 }
 
 Expected<json::Value> CoreMarketGuide::describe_game(BytesView bytes) const {

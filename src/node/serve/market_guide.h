@@ -13,6 +13,7 @@ public:
 
     [[nodiscard]] Expected<chain::api::TaskEstimate> estimate_task(
         const chain::types::TaskSubmitPayload& spec) const override;
+    [[nodiscard]] std::uint64_t retention_end(const chain::types::Task& task) const override;
     [[nodiscard]] Expected<json::Value> describe_game(BytesView game) const override;
     [[nodiscard]] std::string op_name(std::uint32_t op) const override;
 

@@ -28,13 +28,14 @@ json::Value estimate_json(const chain::api::TaskEstimate& estimate) {
                                 {"verifierBond", quantity(estimate.verifier_bond)}});
 }
 
-json::Value task_json(const TaskClaims& shown) {
+json::Value task_json(const TaskClaims& shown, const chain::api::MarketGuide& guide) {
     const auto json_of = [&](const ShownClaim& each) {
         return each.claim.state == types::ClaimState::none ? json::Value() : claim_json(shown.task, each);
     };
     json::Value object = types::to_json(shown.task);
     object.set("stateName", types::to_string(shown.task.state));
     object.set("final", types::is_final(shown.task.state));
+    object.set("heldUntil", shown.task.held.is_zero() ? json::Value() : json::Value(guide.retention_end(shown.task)));
     object.set("claim", json_of(shown.claim));
     object.set("nextClaim", json_of(shown.next));
     return object;

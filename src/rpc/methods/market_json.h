@@ -27,7 +27,7 @@ struct TaskClaims {
 // The price of a task: work units as numbers or quantities, amounts in grains.
 [[nodiscard]] json::Value estimate_json(const chain::api::TaskEstimate& estimate);
 // With `claim` and `nextClaim`, null where there is none.
-[[nodiscard]] json::Value task_json(const TaskClaims& shown);
+[[nodiscard]] json::Value task_json(const TaskClaims& shown, const chain::api::MarketGuide& guide);
 // With `reports`.
 [[nodiscard]] json::Value claim_json(const chain::types::Task& task, const ShownClaim& shown);
 [[nodiscard]] json::Value reports_json(const Reports& reports);

@@ -137,7 +137,7 @@ Result list(const Backend& backend, const Call& call) {
     json::Array tasks;
     for (Task& task : page) {
         QUERN_RPC_TRY(const auto shown, with_claims(*state, std::move(task)));
-        tasks.push_back(task_json(shown));
+        tasks.push_back(task_json(shown, *backend.market));
     }
     return json::Value::object({{"tasks", std::move(tasks)}, {"next", next ? json::Value(*next) : json::Value()}});
 }
@@ -219,24 +219,25 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           {kServerError, "task.*, plan.*, program.*: the specification is not valid"}},
          {},
          [backend](const Call& call) -> Result { return estimate(backend, call); }}));
-    QUERN_CHECK(
-        registry.add({"task_get",
-                      "A task with its whole record and its claims that are not settled.",
-                      {{"task", Kind::number, true, "the task's id"}},
-                      {"object or null",
-                       "the record's fields, stateName; claim: the first one that is not settled, after the end the "
-                       "last one, as in claim_get, null before a solver starts; nextClaim: of a task with tranches "
-                       "the one after it, which is worked on while that is verified, or null; null when unknown or "
-                       "deleted after its retention"},
-                      {},
-                      {},
-                      [backend](const Call& call) -> Result {
-                          QUERN_RPC_TRY(const auto state, backend.chain->state({}));
-                          QUERN_RPC_TRY(auto task, read_object<Task>(*state, call.number(0)));
-                          if (!task) return json::Value();
-                          QUERN_RPC_TRY(const auto shown, with_claims(*state, std::move(*task)));
-                          return task_json(shown);
-                      }}));
+    QUERN_CHECK(registry.add(
+        {"task_get",
+         "A task with its whole record and its claims that are not settled.",
+         {{"task", Kind::number, true, "the task's id"}},
+         {"object or null",
+          "the record's fields, stateName; heldUntil: market time from which a tick pays what is held of the "
+          "reward to its solver, null when nothing is; claim: the first one that is not settled, after the end the "
+          "last one, as in claim_get, null before a solver starts; nextClaim: of a task with tranches "
+          "the one after it, which is worked on while that is verified, or null; null when unknown or "
+          "deleted after its retention"},
+         {},
+         {},
+         [backend](const Call& call) -> Result {
+             QUERN_RPC_TRY(const auto state, backend.chain->state({}));
+             QUERN_RPC_TRY(auto task, read_object<Task>(*state, call.number(0)));
+             if (!task) return json::Value();
+             QUERN_RPC_TRY(const auto shown, with_claims(*state, std::move(*task)));
+             return task_json(shown, *backend.market);
+         }}));
     QUERN_CHECK(registry.add(
         {"claim_get",
          "What one seat of a task has done in one stretch of its work, in one round: a settled one until two later "

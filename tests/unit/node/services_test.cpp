@@ -332,6 +332,11 @@ TEST_F(ChainFixture, contents_that_a_task_names_and_those_of_its_history_are_dut
     ++globals.market_ms;
     put_globals();
     EXPECT_EQ(idle_of(all), without(all, {3})) << "that of tasks that are open";
+    task.asked.resize(1);
+    put(task);
+    EXPECT_EQ(idle_of(all), settled) << "somebody asks whether it is there";
+    task.asked.clear();
+    put(task);
     task.state = types::TaskState::running;
     put(task);
     // What cannot be read says nothing of what may go.

@@ -225,6 +225,7 @@ public:
         if (game.empty()) return fail("rlp.truncated");
         return json::Value::object({{"phase", "trace"}});
     }
+    std::uint64_t retention_end(const types::Task& task) const override { return task.since + 1'000; }
     std::string op_name(std::uint32_t op) const override { return op == 16 ? "matmul" : "unknown"; }
 };
 

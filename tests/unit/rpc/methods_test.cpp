@@ -505,6 +505,31 @@ TEST_F(MethodsTest, tasks_are_listed_by_page_and_state) {
     EXPECT_TRUE(back);
 }
 
+TEST_F(MethodsTest, what_is_held_and_asked_for_is_told_with_its_time) {
+    types::Task task;
+    task.id = 5;
+    task.state = types::TaskState::settled;
+    task.since = 70'000;
+    put_object(types::ObjectPrefix::task, 5, task);
+    EXPECT_TRUE(ok("task_get", "[5]").find("heldUntil")->is_null());
+    EXPECT_EQ(ok("task_list", R"(["live"])").find("tasks")->size(), 0U);
+    task.held = 9;
+    task.asked.push_back({2, 70, 10, 90'000});
+    put_object(types::ObjectPrefix::task, 5, task);
+    const auto told = ok("task_get", "[5]");
+    EXPECT_EQ(*told.find("heldUntil"), json::Value(71'000));
+    EXPECT_EQ(*told.find("held"), json::Value("0x9"));
+    ASSERT_EQ(told.find("asked")->size(), 1U);
+    const auto& asked = told.find("asked")->items()[0];
+    EXPECT_EQ(*asked.find("slot"), json::Value(2));
+    EXPECT_EQ(*asked.find("tile"), json::Value(70));
+    EXPECT_EQ(*asked.find("prepaid"), json::Value("0xa"));
+    EXPECT_EQ(*asked.find("until"), json::Value(90'000));
+    // Somebody has to look at it, although it has ended.
+    for (const char* filter : {"live", "settled", "final"})
+        EXPECT_EQ(ok("task_list", "[\"" + std::string(filter) + "\"]").find("tasks")->size(), 1U) << filter;
+}
+
 TEST_F(MethodsTest, claims_are_told_with_their_task_and_by_their_key) {
     types::Task task;
     task.id = 5;
