@@ -186,6 +186,20 @@ TEST_F(Held, the_retention_does_not_end_under_a_question) {
     EXPECT_TRUE(world.check_from_genesis());
 }
 
+TEST_F(Held, the_last_question_comes_before_the_end_of_the_retention) {
+    const auto late = settled();
+    world.skip_until(retention_end(late));
+    EXPECT_EQ(name(ask(late)), "task.deadline_passed");
+    EXPECT_EQ(world.market_ms(), retention_end(late)) << "with the first block in which a tick pays";
+}
+
+TEST_F(Held, in_the_last_block_of_the_retention_a_question_is_in_time) {
+    const auto id = settled();
+    world.skip_until(retention_end(id) - world.block_ms);
+    expect_ok(ask(id));
+    EXPECT_EQ(world.market_ms(), retention_end(id) - world.block_ms);
+}
+
 TEST_F(Held, one_question_at_a_time) {
     const auto id = settled();
     EXPECT_EQ(name(answer(id)), "data.no_question");

@@ -93,6 +93,18 @@ TEST_F(Invariants, notice_locks_that_nothing_asks_for) {
     EXPECT_EQ(check(), "invariant.bond_locks");
 }
 
+TEST_F(Invariants, notice_what_is_held_or_asked_for_before_anything_is_owed) {
+    change_task([](types::Task& task) { task.held = 1; });
+    EXPECT_EQ(check(), "invariant.held");
+    change_task([](types::Task& task) {
+        task.held = 0;
+        task.asked.push_back({0, 0, 0, task.deadline});
+    });
+    EXPECT_EQ(check(), "invariant.held");
+    change_task([](types::Task& task) { task.asked.clear(); });
+    EXPECT_EQ(check(), "none");
+}
+
 TEST_F(Invariants, notice_deposits_of_bids_that_no_bond_has_locked) {
     change_task([&](types::Task& task) { task.bids.push_back({solver, 0, 1, 0, 0, 1, 1, 1}); });
     EXPECT_EQ(check(), "invariant.lock_sum");
