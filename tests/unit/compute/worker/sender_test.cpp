@@ -216,14 +216,14 @@ TEST_F(SenderTest, answers_do_not_take_what_bonds_answer_for) {
     per_day_ = Uint256(8 * 350'000 * 20);  // of eight
     auto sender = *open();
     int sent = 0;
-    const auto next = [&](NativeKind kind) {
-        return Attempt{"some/" + std::to_string(sent), kind,
-                       chain::types::encode_record(chain::types::TaskIdPayload{1}), false};
+    const auto next = [&](NativeKind kind, const auto& payload) {
+        return Attempt{"some/" + std::to_string(sent), kind, chain::types::encode_record(payload), false};
     };
-    while (sender.send(next(NativeKind::data_answer)) == Sender::Outcome::sent) ++sent;
+    const chain::types::DataAnswerPayload answer{1, 1, Bytes(4096, 0), {}, {}};
+    while (sender.send(next(NativeKind::data_answer, answer)) == Sender::Outcome::sent) ++sent;
     EXPECT_EQ(sent, 6);
     ++sent;  // a purpose of its own
-    EXPECT_EQ(sender.send(next(NativeKind::task_abandon)), Sender::Outcome::sent);
+    EXPECT_EQ(sender.send(next(NativeKind::task_abandon, chain::types::TaskIdPayload{1})), Sender::Outcome::sent);
 }
 
 TEST_F(SenderTest, the_first_attempt_that_is_not_refused_is_the_only_one) {
