@@ -117,6 +117,18 @@ class MarketTest(unittest.TestCase):
         self.assertEqual(len(losses), checkpoints)
         self.assertLess(sum(losses[-2:]) / 2, math.log((job or self.job).dataset["vocab"]), losses)
 
+    def solver_lost(self, number):
+        """The task, once it is in its second round."""
+        return self.net.wait_until(lambda: (lambda t: t if t["round"] == 1 else None)(self.net.node.task_get(number)),
+                                   TASK_TIMEOUT_S, "the solver to lose")
+
+    def finished_by_honest_verifiers(self, number):
+        for name in ("verifier1", "verifier2", "verifier3"):
+            self.net.workers.pop(name).stop()
+        self.verifiers()
+        self.assertEqual(self.wait(number)["stateName"], "settled")
+        self.assert_supply()
+
     def assert_supply(self):
         self.assertEqual(supply_difference(self.net), 0, "grains were made or lost")
 

@@ -115,7 +115,9 @@ class CliTest(unittest.TestCase):
 
     def test_a_worker_says_which_option_is_wrong(self):
         key = ["--datadir", self.path("worker"), "--key", self.alice.keystore, "--password-file", self.alice.password_file]
-        for arguments, words in (([], "give at least one of --solver"),
+        for arguments, words in (([], "give --roles, or at least one of --solver"),
+                                 (["--roles", "solver,miner"], "miner; known: solver, verifier, whistleblower"),
+                                 (["--solver", "--roles", "auto"], "leave the other options out"),
                                  (["--solver", "--price", "much"], "--price much"),
                                  (["--solver", "--max-fees-per-day", "1.5"], "1.5 QRN is 1.5qrn"),
                                  (["--solver", "--backend", "gpu"], "known: auto"),
