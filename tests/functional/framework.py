@@ -31,6 +31,8 @@ MARKET = {"dispute_clock_s": 15, "forced_error_inverse": 0,  # but in test_force
 STEPS, INTERVAL, STRIDE = 40, 10, 5
 WINDOWS = {"bid_s": 6, "start_s": 30, "heartbeat_s": 30, "challenge_s": 8, "verify_s": 120}
 TASK_TIMEOUT_S = 240
+CHEAP = "--price=1000000000"  # less than anybody asks by default
+PASS_TARGET = 0x100  # + i: of a challenge, the PASS of report i
 ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
 
 

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Whistleblowers and verifiers that accuse wrongly, or fall silent, on real processes."""
 import framework
-
-CHEAP = "--price=1000000000"
-PASS_TARGET = 0x100  # + i: the PASS of report i
+from framework import CHEAP, PASS_TARGET
 
 
 class FalseAccusers(framework.MarketTest):

@@ -6,12 +6,12 @@ import io
 import json
 
 import framework
+from framework import CHEAP
 from quern import events
 from quern.devnet import QRN, run
 from quern.market import fee_options, send
 from quern.rpc import RpcError
 
-CHEAP = "--price=1000000000"
 PAGE = 7  # small, so that there are several
 
 
