@@ -130,19 +130,22 @@ protected:
         EXPECT_FALSE(world.claim(id).voided);
         EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, bonded);
     }
+    Context context_with(InputStore& store) {
+        return {options,
+                clock,
+                store,
+                stop,
+                {},
+                std::make_unique<ContentNode>(contents),
+                std::make_shared<ThreadPool>(1),
+                std::make_unique<OsRng>()};
+    }
     // All of them, with room for one state before a step. `meanwhile` is called after each block.
     void play_with_little_memory(const std::function<void()>& meanwhile) {
         InputLimits tight;
         tight.memory_bytes = memory_needed({&tiny().program, 1}, 1);
         InputStore small(tight);
-        Context poor{options,
-                     clock,
-                     small,
-                     stop,
-                     {},
-                     std::make_unique<ContentNode>(contents),
-                     std::make_shared<ThreadPool>(1),
-                     std::make_unique<OsRng>()};
+        Context poor = context_with(small);
         for (int block = 0; block < 60 && !orders().empty(); ++block) {
             board.give(orders());
             while (jobs.work(poor)) {
@@ -208,14 +211,7 @@ protected:
     Bell news;
     PlayBoard board{news};
     DisputeJobs jobs{board};
-    Context context{options,
-                    clock,
-                    inputs,
-                    stop,
-                    {},
-                    std::make_unique<ContentNode>(contents),
-                    std::make_shared<ThreadPool>(1),
-                    std::make_unique<OsRng>()};
+    Context context = context_with(inputs);
 };
 
 TEST_F(DisputeJobsTest, many_rivals_about_one_step_cost_one_replay_and_each_other_step_one_more) {
@@ -324,14 +320,7 @@ TEST_F(DisputeJobsTest, beats_a_lie_whose_states_are_named_and_not_there) {
 TEST_F(DisputeJobsTest, games_about_one_task_take_turns) {
     challenge_with({&wrong, &wrong});
     play_history();
-    Context second{options,
-                   clock,
-                   inputs,
-                   stop,
-                   {},
-                   std::make_unique<ContentNode>(contents),
-                   std::make_shared<ThreadPool>(1),
-                   std::make_unique<OsRng>()};
+    Context second = context_with(inputs);
     int looked = 0;
     contents.when_asked = [&](const Hash32& content) {
         if (content != contents.checkpoints[1]) return;

@@ -314,11 +314,22 @@ protected:
     [[nodiscard]] ReplayPlan plan(std::size_t place) const {
         return verifier_duty(live.reports[place].verifier, {})->plan(live, truth.programs->plan);
     }
+    Context context_with(InputStore& store) {
+        return {options,
+                clock,
+                store,
+                stop,
+                {},
+                std::make_unique<ContentNode>(contents),
+                std::make_shared<ThreadPool>(1),
+                std::make_unique<OsRng>()};
+    }
     // Replays as the verifier of report 0, or reads what it has saved.
-    std::shared_ptr<const Finding> find_out() {
+    std::shared_ptr<const Finding> find_out() { return find_out(context); }
+    std::shared_ptr<const Finding> find_out(Context& with) {
         Bell news;
         Board<TaskOrder, Replayed> board(news);
-        ReplayJobs jobs(context, board, verifier_duty(live.reports[0].verifier, {}));
+        ReplayJobs jobs(with, board, verifier_duty(live.reports[0].verifier, {}));
         const TaskOrder order{std::make_shared<TaskClaim>(live)};
         board.give({{order.id(), order}});
         while (jobs.work(1'000)) {
@@ -333,14 +344,7 @@ protected:
     const SystemClock clock;
     std::atomic<bool> stop{false};
     InputStore inputs{InputLimits{}};
-    Context context{options,
-                    clock,
-                    inputs,
-                    stop,
-                    {},
-                    std::make_unique<ContentNode>(contents),
-                    std::make_shared<ThreadPool>(1),
-                    std::make_unique<OsRng>()};
+    Context context = context_with(inputs);
 };
 
 TEST_F(PeersReplay, peers_probes_cost_no_step_and_no_state_more) {
@@ -397,22 +401,8 @@ TEST_F(PeersReplay, a_report_is_there_after_a_restart_without_the_programs) {
     ASSERT_NE(find_out(), nullptr);
     contents.files.clear();
     InputStore empty{InputLimits{}};
-    Context fresh{options,
-                  clock,
-                  empty,
-                  stop,
-                  {},
-                  std::make_unique<ContentNode>(contents),
-                  std::make_shared<ThreadPool>(1),
-                  std::make_unique<OsRng>()};
-    Bell news;
-    Board<TaskOrder, Replayed> board(news);
-    ReplayJobs jobs(fresh, board, verifier_duty(live.reports[0].verifier, {}));
-    const TaskOrder order{std::make_shared<TaskClaim>(live)};
-    board.give({{order.id(), order}});
-    while (jobs.work(1'000)) {
-    }
-    const auto found = board.facts(order).finding;
+    Context fresh = context_with(empty);
+    const auto found = find_out(fresh);
     ASSERT_NE(found, nullptr);
     EXPECT_EQ(found->probes.size(), plan(0).own);
     EXPECT_EQ(found->programs, nullptr);
