@@ -178,7 +178,7 @@ Expected<NewDispute> new_dispute(const Context& context, const LoadedClaim& live
 // --- challenge_commit ------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::challenge_commit>::check_form(const params::MarketParams&, const Payload& data) {
-    if (data.task == 0) return fail("task.unknown", "0");
+    QUERN_CHECK(check_task_id(data.task));
     if (data.commitment.is_zero()) return fail("challenge.zero_commitment");
     return {};
 }
@@ -234,7 +234,7 @@ Status Handler<NativeKind::challenge_commit>::apply(Context& context, const Payl
 // --- challenge_reveal ------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::challenge_reveal>::check_form(const params::MarketParams& market, const Payload& data) {
-    if (data.task == 0) return fail("task.unknown", "0");
+    QUERN_CHECK(check_task_id(data.task));
     if (data.target != 0 && core::target_report(data.target) >= market.max_verifiers)
         return fail("challenge.no_such_report");
     if (data.opening.size() > core::kMaxChallengeBytes) return fail("challenge.too_large");

@@ -70,7 +70,7 @@ Status check_ticket(const Context& context, const OneReport& one, const types::W
 // --- watch_commit ----------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::watch_commit>::check_form(const params::MarketParams&, const Payload& data) {
-    if (data.task == 0) return fail("task.unknown", "0");
+    QUERN_CHECK(check_task_id(data.task));
     if (data.seal.is_zero()) return fail("watch.zero_seal");
     if (data.public_key.size() != FixedBytes<64>::kSize) return fail("watch.not_the_senders_key");
     if (data.proof.size() != crypto::VrfProof::kSize) return fail("vrf.wrong_length");
@@ -120,7 +120,7 @@ Status Handler<NativeKind::watch_commit>::apply(Context& context, const Payload&
 // --- watch_reveal ----------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::watch_reveal>::check_form(const params::MarketParams&, const Payload& data) {
-    if (data.task == 0) return fail("task.unknown", "0");
+    QUERN_CHECK(check_task_id(data.task));
     return {};
 }
 
@@ -162,7 +162,7 @@ Status Handler<NativeKind::watch_reveal>::apply(Context& context, const Payload&
 // --- report_open -----------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::report_open>::check_form(const params::MarketParams&, const Payload& data) {
-    if (data.task == 0) return fail("task.unknown", "0");
+    QUERN_CHECK(check_task_id(data.task));
     if (!data.tile.empty() && data.tile.size() != vm::tensor::kTileBytes) return fail("verify.bad_opening", "no tile");
     return {};
 }

@@ -20,11 +20,6 @@ namespace {
 using types::NativeKind;
 using types::TaskState;
 
-Status check_id(std::uint64_t id) {
-    if (id == 0) return fail("task.unknown", "0");
-    return {};
-}
-
 // The sender's task, when a share of it is held and no question is open.
 Expected<types::Task> load_held(const Context& context, std::uint64_t id) {
     QUERN_TRY(auto task, load_task(context.state, id));
@@ -53,7 +48,7 @@ Status forfeit_held(Context& context, types::Task& task) {
 // --- accept ----------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_accept>::check_form(const params::MarketParams&, const Payload& data) {
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::task_accept>::Prepared {
@@ -74,7 +69,7 @@ Status Handler<NativeKind::task_accept>::apply(Context& context, const Payload&,
 // --- data_challenge --------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::data_challenge>::check_form(const params::MarketParams&, const Payload& data) {
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::data_challenge>::Prepared {
@@ -117,7 +112,7 @@ Status Handler<NativeKind::data_challenge>::apply(Context& context, const Payloa
 Status Handler<NativeKind::data_answer>::check_form(const params::MarketParams&, const Payload& data) {
     if (data.tile.size() != vm::tensor::kTileBytes)
         return fail("data.bad_answer", "a tile has " + std::to_string(vm::tensor::kTileBytes) + " bytes");
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::data_answer>::Prepared {

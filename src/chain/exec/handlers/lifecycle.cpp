@@ -148,6 +148,11 @@ std::size_t eligible_for(const std::vector<types::Address>& verifiers, const typ
 
 }  // namespace
 
+Status check_task_id(std::uint64_t id) {
+    if (id == 0) return fail("task.unknown", "0");
+    return {};
+}
+
 void bar(types::Task& task, const types::Address& solver) {
     if (std::find(task.barred.begin(), task.barred.end(), solver) != task.barred.end()) return;
     if (task.barred.size() == types::kMaxBarred) task.barred.erase(task.barred.begin());

@@ -31,6 +31,8 @@ void open_bidding(Context& context, types::Task& task, std::string_view reason);
 [[nodiscard]] Status give_to_next(Context& context, types::Task& task, std::string_view reason);
 // The task has been begun: those whose bids were left for the case that it is not get their deposits back.
 [[nodiscard]] Status release_bids(Context& context, types::Task& task);
+// Of a payload's form. Error task.unknown: no task has the number 0.
+[[nodiscard]] Status check_task_id(std::uint64_t id);
 // Begins a new round with bidding, at the first stretch that is not settled; after too many the task has failed.
 // Nothing is locked for it.
 [[nodiscard]] Status reopen(Context& context, types::Task& task, std::string_view reason);

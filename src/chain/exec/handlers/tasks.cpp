@@ -23,11 +23,6 @@ using types::ClaimState;
 using types::NativeKind;
 using types::TaskState;
 
-Status check_id(std::uint64_t id) {
-    if (id == 0) return fail("task.unknown", "0");
-    return {};
-}
-
 // Whether the sender solves it and its deadline, of the task or of its claim, is ahead.
 Status check_solver(const Context& context, const types::Address& solver, std::uint64_t deadline) {
     if (solver != context.sender) return fail("task.not_its_solver");
@@ -151,7 +146,7 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
 // --- cancel ----------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_cancel>::check_form(const params::MarketParams&, const Payload& data) {
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::task_cancel>::Prepared {
@@ -179,7 +174,7 @@ Status Handler<NativeKind::task_bid>::check_form(const params::MarketParams&, co
     if (data.price.is_zero()) return fail("bid.zero_price");
     if (std::max(data.speed_class, data.bandwidth_class) > market::kMaxClass)
         return fail("bid.bad_class", "at most " + std::to_string(market::kMaxClass));
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::task_bid>::Prepared {
@@ -243,7 +238,7 @@ Status Handler<NativeKind::task_bid>::apply(Context& context, const Payload& dat
 // --- start -----------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_start>::check_form(const params::MarketParams&, const Payload& data) {
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::task_start>::Prepared {
@@ -268,7 +263,7 @@ Status Handler<NativeKind::task_start>::apply(Context& context, const Payload&, 
 // --- checkpoint ------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_checkpoint>::check_form(const params::MarketParams&, const Payload& data) {
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::task_checkpoint>::Prepared {
@@ -308,7 +303,7 @@ Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Paylo
 // --- prove -----------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_prove>::check_form(const params::MarketParams&, const Payload& data) {
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::task_prove>::Prepared {
@@ -357,7 +352,7 @@ Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& d
 // --- abandon ---------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_abandon>::check_form(const params::MarketParams&, const Payload& data) {
-    return check_id(data.task);
+    return check_task_id(data.task);
 }
 
 struct Handler<NativeKind::task_abandon>::Prepared {

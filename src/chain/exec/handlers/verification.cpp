@@ -41,7 +41,7 @@ Expected<OwnReport> load_own(const Context& context, const Payload& data, std::i
 // --- custody_receipt -------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::custody_receipt>::check_form(const params::MarketParams&, const Payload& data) {
-    if (data.task == 0) return fail("task.unknown", "0");
+    QUERN_CHECK(check_task_id(data.task));
     return {};
 }
 
@@ -86,7 +86,7 @@ Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Paylo
 // --- verify_commit ---------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::verify_commit>::check_form(const params::MarketParams&, const Payload& data) {
-    if (data.task == 0) return fail("task.unknown", "0");
+    QUERN_CHECK(check_task_id(data.task));
     if (data.commitment.is_zero()) return fail("verify.zero_commitment");
     return {};
 }
@@ -117,7 +117,7 @@ Status Handler<NativeKind::verify_commit>::apply(Context& context, const Payload
 // --- verify_reveal ---------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::verify_reveal>::check_form(const params::MarketParams&, const Payload& data) {
-    if (data.task == 0) return fail("task.unknown", "0");
+    QUERN_CHECK(check_task_id(data.task));
     if (data.pass != data.rival_root.is_zero() || (data.pass && !data.initial_path.empty()))
         return fail("verify.bad_verdict");
     return {};
