@@ -47,7 +47,7 @@ struct Raw {  // what has to be translated after parsing
     std::string max_fees_per_day;
     std::string backend = "auto";
     std::string fault;
-    std::string roles;
+    std::vector<std::string> roles;
     log::Options log;
     bool no_ticks = false;
 };
@@ -68,7 +68,8 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.add_option("--roles", raw.roles,
                    "the same as a list, solver,verifier; or auto: each role that the account has a bond for, as "
                    "whistleblower while few are (of each claim by a lot of its own: all claims while half of what "
-                   "whistleblowers have bonded is its own, the fewer the more others have)");
+                   "whistleblowers have bonded is its own, the fewer the more others have)")
+        ->delimiter(',');
     app.add_option("--price", raw.bid_price, "bid per work unit, in grains or 2gwei (default: half of the task's cap)");
     app.add_option("--chain-id", options.chain_id,
                    "sign for this chain alone (default: the one this --datadir was first used with)");
@@ -122,18 +123,16 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
 #endif
 }
 
-// "auto", or names with commas.
-Status take_roles(WorkerOptions& options, std::string_view roles) {
-    if (roles == "auto") {
+// "auto" alone, or names.
+Status take_roles(WorkerOptions& options, const std::vector<std::string>& roles) {
+    if (roles == std::vector<std::string>{"auto"}) {
         if (options.solver || options.verifier || options.whistleblower)
             return fail("worker.bad_role",
                         "--roles auto takes every role that has a bond: leave the other options out");
         options.solver = options.verifier = options.whistleblower = options.roles_auto = true;
         return {};
     }
-    while (!roles.empty()) {
-        const std::string_view name = roles.substr(0, roles.find(','));
-        roles.remove_prefix(std::min(roles.size(), name.size() + 1));
+    for (const std::string& name : roles) {
         if (name == "solver")
             options.solver = true;
         else if (name == "verifier")
@@ -141,16 +140,14 @@ Status take_roles(WorkerOptions& options, std::string_view roles) {
         else if (name == "whistleblower")
             options.whistleblower = true;
         else
-            return fail("worker.bad_role",
-                        std::string(name) + "; known: solver, verifier, whistleblower, or auto alone");
+            return fail("worker.bad_role", name + "; known: solver, verifier, whistleblower, or auto alone");
     }
     return {};
 }
 
 Status translate(WorkerOptions& options, const Raw& raw) {
     QUERN_CHECK(take_roles(options, raw.roles));
-    if (!options.solver && !options.verifier && !options.whistleblower)
-        return fail("worker.no_role", "give --roles, or at least one of --solver, --verifier, --whistleblower");
+    QUERN_CHECK(compute::worker::check_roles(options));
     QUERN_TRY(const http::Url url, http::parse_url(raw.node));
     options.node_host = url.host;
     options.node_port = url.port;

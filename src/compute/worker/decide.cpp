@@ -538,11 +538,9 @@ private:
     }
 
     // --- The held share
-    [[nodiscard]] bool is_owed() const { return !task_.seats.empty() && task_.seats[0].solver == me_.address; }
-
     // Whoever shows the piece is paid for it; it is the solver that loses by silence.
     void answer() {
-        if (!me_.solver || !is_owed() || next_ms_ >= task_.asked[0].until) return;
+        if (!me_.solver || !is_owed(task_, me_.address) || next_ms_ >= task_.asked[0].until) return;
         actions_.push_back(ReadPiece{});  // kept up, so that it is not read again
         if (view_.piece != nullptr)
             send(attempt("data_answer/" + std::to_string(task_.id) + "@" + std::to_string(task_.asked[0].until),
@@ -551,7 +549,7 @@ private:
 
     void tick_asked() {
         const std::uint64_t until = task_.asked[0].until;
-        if (!is_owed() && next_ms_ >= until + patience(task_.id, until))
+        if (!is_owed(task_, me_.address) && next_ms_ >= until + patience(task_.id, until))
             send_tick(TickObject::task, std::to_string(task_.id) + "-asked", task_.id, until);
     }
 
@@ -602,6 +600,8 @@ private:
 };
 
 }  // namespace
+
+bool is_owed(const Task& task, const Address& solver) { return !task.seats.empty() && task.seats[0].solver == solver; }
 
 std::vector<Action> decide(const Me& me, const View& view) {
     if (!chain::types::is_live(view.live.task)) return {};

@@ -145,6 +145,9 @@ struct ReadProbes {  // the report's are not those that were computed here
 struct ReadPiece {};  // of the last state, that the submitter asks for
 using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play, ReadProbes, ReadPiece>;
 
+// Whether what is held of the task's reward, now or once it has settled, is this solver's.
+[[nodiscard]] bool is_owed(const Task& task, const Address& solver);
+
 [[nodiscard]] std::vector<Action> decide(const Me& me, const View& view);
 
 // Tells the chain what a verifier can do, so that it is not drawn for more; nothing when the bond says so already.

@@ -44,13 +44,11 @@ void OwedShares::save() const {
         log::error(Category::solver, "held shares not saved reason={}", done.error().to_string());
 }
 
-bool OwedShares::is_owed(const Task& task) const { return !task.seats.empty() && task.seats[0].solver == solver_; }
-
 std::vector<Attempt> OwedShares::look(NodeView& node, const LiveTasks& live, std::uint64_t retention_ms) {
     const Head& head = live.head();
     bool changed = false;
     for (const auto& [id, each] : live.tasks()) {
-        if (tasks_.size() >= kMaxOwed || !is_owed(each->task)) continue;
+        if (tasks_.size() >= kMaxOwed || !is_owed(each->task, solver_)) continue;
         changed = tasks_.try_emplace(id, Known{head.height, 0, 0}).second || changed;
     }
     std::vector<Attempt> ticks;
@@ -67,9 +65,8 @@ std::vector<Attempt> OwedShares::look(NodeView& node, const LiveTasks& live, std
         ++asked;
         const auto task = node.task(id);
         known.ask_at = head.height + kOwedAgainBlocks;
-        const bool is_over =
-            task &&
-            (!*task || (chain::types::is_final((*task)->state) && ((*task)->held.is_zero() || !is_owed(**task))));
+        const bool is_over = task && (!*task || (chain::types::is_final((*task)->state) &&
+                                                 ((*task)->held.is_zero() || !is_owed(**task, solver_))));
         if (is_over) {
             at = tasks_.erase(at);
             changed = true;

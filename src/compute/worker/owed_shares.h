@@ -45,7 +45,6 @@ private:
         std::uint64_t due_ms = 0;  // market time at which its retention ends; 0: not known
     };
     void save() const;
-    [[nodiscard]] bool is_owed(const Task& task) const;
 
     std::string file_;
     Address solver_;

@@ -216,8 +216,7 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
               knows_bond_ && cover_->covers(live->task)};
     for (const auto& report : live->reports)
         if (const auto known = probes_.find(report.result_root); known != probes_.end()) view.probes.insert(*known);
-    if (parts_.options.roles_auto && me_.whistleblower && live->claim.state >= chain::types::ClaimState::custody)
-        view.watches = watch_lots_.watches(*live, *rng_);
+    if (parts_.options.roles_auto) view.watches = watch_lots_.watches(*live, *rng_);
     if (const auto drawn = lots_.find(order.id()); drawn != lots_.end() && me_.whistleblower)
         for (const auto& [place, lot] : drawn->second.by_place)
             if (lot.watches) append((view.tickets[place] = {public_key_, {}}).proof, lot.drawn.proof);

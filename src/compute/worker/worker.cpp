@@ -47,9 +47,13 @@ Status check_chain(const WorkerOptions& options, std::uint64_t chain_id) {
 
 }  // namespace
 
+Status check_roles(const WorkerOptions& options) {
+    if (options.solver || options.verifier || options.whistleblower) return {};
+    return fail("worker.no_role", "give --roles, or at least one of --solver, --verifier, --whistleblower");
+}
+
 Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atomic<bool>& stop) {
-    if (!options.solver && !options.verifier && !options.whistleblower)
-        return fail("worker.no_role", "give --roles, or at least one of --solver, --verifier, --whistleblower");
+    QUERN_CHECK(check_roles(options));
     if (!vm::tensor::arith::available(options.backend)) return fail("worker.backend_unavailable");
     QUERN_CHECK(vm::tensor::arith::check_floating_point_environment());
     QUERN_CHECK(fs::create_directories(options.datadir, 0700));

@@ -42,6 +42,8 @@ TEST(WatchLots, watches_nothing_without_a_bond_and_everything_where_bonds_are_no
     SeededRng rng(3);
     WatchLots lots;
     EXPECT_EQ(watched(lots, rng, 100), 0U);
+    lots.set_bonds(100, 100);
+    EXPECT_EQ(watched(lots, rng, 100), 100U) << "nothing was drawn while there was no bond";
     WatchLots untold;
     untold.set_bonds(100, 0);
     EXPECT_EQ(watched(untold, rng, 100), 100U);
