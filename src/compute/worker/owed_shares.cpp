@@ -1,5 +1,7 @@
 #include "compute/worker/owed_shares.h"
 
+#include <algorithm>
+
 #include "base/fs.h"
 #include "base/log.h"
 #include "chain/types/abi.h"
@@ -51,28 +53,30 @@ std::vector<Attempt> OwedShares::look(NodeView& node, const LiveTasks& live, std
         if (tasks_.size() >= kMaxOwed || !is_owed(each->task, solver_)) continue;
         changed = tasks_.try_emplace(id, Known{head.height, 0, 0}).second || changed;
     }
+    // Those that wait longest come first: what costs more than it pays stays, and must not keep others from their turn.
+    std::vector<std::map<std::uint64_t, Known>::iterator> turn;
+    for (auto at = tasks_.begin(); at != tasks_.end(); ++at) {
+        const Known& known = at->second;
+        const bool waits = live.tasks().contains(at->first) || head.height < std::max(known.height, known.ask_at) ||
+                           head.market_ms + 1 < known.due_ms;
+        if (!waits) turn.push_back(at);
+    }
+    std::stable_sort(turn.begin(), turn.end(),
+                     [](const auto& a, const auto& b) { return a->second.ask_at < b->second.ask_at; });
+    if (turn.size() > kMaxOwedAsked) turn.resize(kMaxOwedAsked);
     std::vector<Attempt> ticks;
-    std::size_t asked = 0;
-    for (auto at = tasks_.begin(); at != tasks_.end() && asked < kMaxOwedAsked;) {
+    for (const auto& at : turn) {
         const std::uint64_t id = at->first;
         Known& known = at->second;
-        const bool waits = live.tasks().contains(id) || head.height < std::max(known.height, known.ask_at) ||
-                           head.market_ms + 1 < known.due_ms;
-        if (waits) {
-            ++at;
-            continue;
-        }
-        ++asked;
         const auto task = node.task(id);
         known.ask_at = head.height + kOwedAgainBlocks;
         const bool is_over = task && (!*task || (chain::types::is_final((*task)->state) &&
                                                  ((*task)->held.is_zero() || !is_owed(**task, solver_))));
         if (is_over) {
-            at = tasks_.erase(at);
+            tasks_.erase(at);
             changed = true;
             continue;
         }
-        ++at;
         if (!task || !chain::types::is_final((*task)->state)) continue;
         known.due_ms = (*task)->since + retention_ms;
         if (head.market_ms + 1 < known.due_ms) continue;

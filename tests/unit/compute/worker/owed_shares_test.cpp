@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/fs.h"
 #include "chain/market/delays.h"
 #include "content_node.h"
 #include "market_actor.h"
@@ -30,7 +31,10 @@ public:
         ++asked;
         if (down) return busy(kBadAnswer);
         if (forgets) return std::optional<Task>();
-        return world_.state().load<Task>(id);
+        if (dust == 0) return world_.state().load<Task>(id);
+        auto task = world_.task(1);
+        if (id <= dust) task.held = 1;
+        return std::optional<Task>(std::move(task));
     }
     Expected<Uint256> gas_price() override { return price; }
     Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override {
@@ -42,9 +46,21 @@ public:
     bool down = false;
     bool forgets = false;
     std::uint64_t behind = 0;  // blocks
+    std::uint64_t dust = 0;    // so many tasks are like the first, but that they hold a grain, which a tick costs
 
 private:
     World& world_;
+};
+
+// What the file of noted tasks holds.
+struct Noted {
+    struct Entry {
+        std::uint64_t task = 0;
+        std::uint64_t height = 0;
+        QUERN_FIELDS(v("task", task), v("height", height))
+    };
+    std::vector<Entry> tasks;
+    QUERN_FIELDS(v("tasks", tasks))
 };
 
 class OwedSharesTest : public Lifecycle {
@@ -166,6 +182,27 @@ TEST_F(OwedSharesTest, that_cost_more_than_they_pay_wait_for_a_lower_price) {
     node.price -= Uint256(1);
     world.skip(kOwedAgainBlocks);
     EXPECT_EQ(look().size(), 1U);
+}
+
+// Whoever settles many tasks that hold next to nothing, or a rise of the price of gas, leaves a solver with shares that
+// wait for ever. Of as many as come round before the first is asked for again, all others would never have their turn.
+TEST_F(OwedSharesTest, that_do_not_pay_keep_no_other_from_its_turn) {
+    ASSERT_EQ(settled(), 1U);
+    end_retention(1);
+    node.dust = kMaxOwedAsked * kOwedAgainBlocks;
+    Noted noted;
+    for (std::uint64_t id = 1; id <= node.dust + 1; ++id) noted.tasks.push_back({id, 1});
+    ASSERT_TRUE(fs::write_file_atomic(file, chain::types::encode_record(noted), 0600));
+    owed.emplace(file, kSolver);
+    ASSERT_EQ(owed->size(), node.dust + 1);
+    std::size_t ticks = 0;
+    for (std::uint64_t i = 0; i < 2 * kOwedAgainBlocks + 1; ++i) {
+        const int before = node.asked;
+        ticks += look().size();
+        EXPECT_LE(node.asked - before, static_cast<int>(kMaxOwedAsked));
+        world.skip(1);
+    }
+    EXPECT_GT(ticks, 0U);
 }
 
 TEST_F(OwedSharesTest, are_not_forgotten_for_a_node_that_is_behind_or_down) {
