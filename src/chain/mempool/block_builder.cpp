@@ -16,7 +16,8 @@ public:
         const auto runs = due_runs(lane);
         std::vector<std::size_t> next(runs.size(), 0);
         std::uint64_t gas_left = limits_.gas_limit / 100 * limits_.lane_percent;
-        std::set<std::uint64_t> served;
+        // By side: one that may always concede, and fails to, must not take the place of the other's move.
+        std::set<std::pair<std::uint64_t, types::Address>> served;
         // A run may hold moves of several games one after the other: passes go on while something was included.
         for (bool progress = true; progress;) {
             progress = false;
@@ -26,14 +27,14 @@ public:
                 const auto& transaction = head->transaction;
                 if (transaction.tx.gas_limit > gas_left || !is_allowed(head)) continue;
                 const auto game = lane(transaction);
-                if (!game || served.contains(*game)) continue;
+                if (!game || served.contains({*game, transaction.sender})) continue;
                 const std::uint64_t before = execution_.gas_used();
                 if (!include(head)) {
                     next[i] = runs[i].size();
                     continue;
                 }
                 gas_left -= std::min(gas_left, execution_.gas_used() - before);
-                served.insert(*game);
+                served.emplace(*game, transaction.sender);
                 ++next[i];
                 selection_.took(transaction.sender, transaction.tx.nonce + 1);
                 progress = true;

@@ -1,7 +1,7 @@
-// Picks waiting transactions for a block and executes them: first the reserved lane (the due move of each open dispute
-// game, one per game, within 10 % of the block's gas), then by price, respecting nonces, until the block is full or
-// whoever asks for it has had enough. Deterministic given its inputs, but policy, not consensus: another validator may
-// choose otherwise. Belongs to the executor thread.
+// Picks waiting transactions for a block and executes them: first the reserved lane (the due moves of open dispute
+// games, one for each side, within 10 % of the block's gas), then by price, respecting nonces, until the block is full
+// or whoever asks for it has had enough. Deterministic given its inputs, but policy, not consensus: another validator
+// may choose otherwise. Belongs to the executor thread.
 #pragma once
 
 #include <functional>

@@ -89,7 +89,7 @@ TEST_F(BlockBuilderTest, refused_transactions_are_handed_back_to_be_dropped) {
     EXPECT_EQ(block.included.size(), 1U);
 }
 
-TEST_F(BlockBuilderTest, due_moves_come_first_one_per_game_within_the_lane) {
+TEST_F(BlockBuilderTest, due_moves_come_first_one_per_side_of_a_game_within_the_lane) {
     Pool pool(params_);
     // A call to the disputes' address; what it says stands for its game.
     const auto move = [&](std::uint64_t nonce, std::uint64_t game) {
@@ -114,19 +114,47 @@ TEST_F(BlockBuilderTest, due_moves_come_first_one_per_game_within_the_lane) {
                   "ok");
     EXPECT_EQ(add(pool, 1, move(0, 7)), "ok");
     EXPECT_EQ(add(pool, 1, move(1, 8)), "ok");
-    EXPECT_EQ(add(pool, 2, move(0, 7)), "ok");  // the same game's second move competes by price
+    EXPECT_EQ(add(pool, 1, move(2, 7)), "ok");  // the same side's second move competes by price
     EXPECT_EQ(add(pool, 3, move(0, 9)), "ok");
     context_.gas_limit = 660'000;  // lane: 66,000 = three moves
     auto block = fill(pool, lane);
     EXPECT_EQ(block.from_lane, 3U);
     EXPECT_EQ(order(block)[0], (std::pair<types::Address, std::uint64_t>(test_address(1), 0)));
     EXPECT_EQ(block.included.size(), 9U);
-    EXPECT_EQ(block.included.back()->transaction.sender, test_address(2));
+    EXPECT_EQ(order(block).back(), (std::pair<types::Address, std::uint64_t>(test_address(1), 2)));
 
     context_.gas_limit = 440'000;  // lane: two
     block = fill(pool, lane);
     EXPECT_EQ(block.from_lane, 2U);
     EXPECT_EQ(block.included.size(), 9U);
+}
+
+// A side may always concede: one that fails to, block by block, must not make the other lose by its clock.
+TEST_F(BlockBuilderTest, a_side_that_fails_to_concede_leaves_the_other_its_place_in_the_lane) {
+    Pool pool(params_);
+    const auto call = [&](std::uint64_t cap, std::uint64_t nonce = 0) {
+        auto tx = transfer(nonce, 0, cap);
+        tx.to = types::group_address(types::KindGroup::disputes);
+        tx.value = 0;
+        tx.data = Bytes(1, 7);
+        tx.gas_limit = 22'000;
+        return tx;
+    };
+    EXPECT_EQ(add(pool, 1, call(40)), "ok");  // pays more, comes first, and fails
+    EXPECT_EQ(add(pool, 1, call(40, 1)), "ok");
+    EXPECT_EQ(add(pool, 2, call(20)), "ok");
+    for (std::uint8_t seed = 10; seed < 15; ++seed) {
+        auto spam = transfer(0, 50);
+        spam.value = 0;
+        EXPECT_EQ(add(pool, seed, spam), "ok");
+    }
+    context_.gas_limit = 660'000;
+    const auto block = fill(pool, [](const types::RecoveredTransaction& tx) -> std::optional<std::uint64_t> {
+        return tx.tx.data.empty() ? std::nullopt : std::optional<std::uint64_t>(tx.tx.data[0]);
+    });
+    ASSERT_EQ(block.from_lane, 2U);
+    EXPECT_EQ(block.included[0]->transaction.sender, test_address(1));
+    EXPECT_EQ(block.included[1]->transaction.sender, test_address(2));
 }
 
 TEST_F(BlockBuilderTest, what_only_looks_like_a_move_does_not_keep_moves_out_of_the_lane) {
