@@ -162,7 +162,9 @@ class HonestTask(StatementTest):
             self.assertIn(name, str(refused.exception))
         bond = {"role": 1, "amount": str(QRN)}
         trial = self.net.node.task_simulate(account.address, "bond", bond)
-        self.assertEqual((trial["success"], trial["balanceChange"]), (True, str(-QRN)))
+        self.assertEqual((trial["success"], trial["balanceChange"], trial["affordable"]), (True, str(-QRN), True))
+        starved = self.net.node.task_simulate(account.address, "bond", bond, "latest", hex(int(trial["gasUsed"], 16) - 1))
+        self.assertEqual((starved["success"], starved["failure"]), (False, "out of gas"))
         raw = run("quern-wallet", "native", *fee_options(self.net, account), "bond", json.dumps(bond)).split()[-1]
         self.assertEqual(send(self.net, raw)["gasUsed"], trial["gasUsed"])
         self.assert_adds_up("wallet", self.settle_down())

@@ -1,7 +1,9 @@
 // task_simulate: a native transaction before it is signed.
+#include <algorithm>
 #include <map>
 
 #include "chain/types/native_kinds.h"
+#include "chain/types/transaction.h"
 #include "rpc/methods/backend.h"
 #include "rpc/methods/ledger_json.h"
 #include "rpc/methods/market_json.h"
@@ -66,10 +68,13 @@ Result simulate(const Backend& backend, const Call& call) {
     if (kind == nullptr) return rpc_fail(kInvalidParams, "native.unknown_kind: " + std::string(call.text(1)));
     auto payload = read_payload(*kind, call.value(2));
     if (!payload) return rpc_fail(payload.error(), kInvalidParams);
+    if (payload->size() > types::kMaxTransactionBytes)
+        return rpc_fail(kInvalidParams, "tx.too_large: " + std::to_string(payload->size()) + " bytes of payload");
     api::SimulatedCall trial_call;
     trial_call.from = call.address(0);
     trial_call.native_kind = static_cast<std::uint8_t>(kind->kind);
     trial_call.data = *payload;
+    if (call.has(4)) trial_call.gas = std::min(call.quantity(4), Uint256(backend.chain->block_gas_limit())).low_u64();
     QUERN_RPC_TRY(const auto trial, backend.simulator->try_native(trial_call, call.block(3)));
     json::Array events;
     for (const api::ToldEvent& event : trial.events) {
@@ -85,6 +90,7 @@ Result simulate(const Backend& backend, const Call& call) {
                                               {"gasSuggested", gas_json(backend, trial)},
                                               {"baseFee", quantity(fee)},
                                               {"baseFeeQrn", in_qrn(fee)},
+                                              {"affordable", trial.after.balance >= fee},
                                               {"events", std::move(events)},
                                               {"before", holdings_json(trial.before)},
                                               {"after", holdings_json(trial.after)},
@@ -108,17 +114,20 @@ Status add_simulate_methods(Registry& registry, const Backend& backend) {
          {{"from", Kind::address, true, "who would send it"},
           {"kind", Kind::string, true, "its kind by name: task_submit, task_bid, bond, tick, ..."},
           {"payload", Kind::any, true, "its fields as quern-wallet native takes them, or its RLP as data"},
-          {"block", Kind::block, false, "on whose state; latest when left out"}},
+          {"block", Kind::block, false, "on whose state; latest when left out"},
+          {"gas", Kind::quantity, false, "its gas limit; a block's when left out, or above that"}},
          {"object",
           "success; failure: the error's name as the receipt would begin with it, detail (both null when it "
           "succeeds); gasUsed; gasSuggested: half more, null when it fails; baseFee, baseFeeQrn: what gasUsed costs "
-          "at the next block's base fee, a tip not counted; events: event, task, dispute, fields; before, after: "
+          "at the next block's base fee, a tip not counted; affordable: whether what the sender has left pays that; "
+          "events: event, task, dispute, fields; before, after: "
           "balance and bonds (role, bonded, locked, unbonding) of the sender, whose fee is not taken; balanceChange, "
           "bondChanges: their differences, decimal, negative ones with a sign; escrow: task, before, after, change of "
           "the task that it is about, null when it is about none. Of task_submit also price: as in task_estimate, null "
           "when the specification is not valid"},
          {{kInvalidParams, "native.unknown_kind"},
           {kInvalidParams, "json.*, value.*: the payload lacks a field or has a wrong one"},
+          {kInvalidParams, "tx.too_large: a payload that no transaction can have"},
           {kServerError, "chain.state_unavailable: the state of that block is not kept"}},
          {},
          [backend](const Call& call) -> Result { return simulate(backend, call); }});

@@ -192,7 +192,7 @@ TEST_F(LedgerMethodsTest, task_simulate_tells_what_would_come_of_it) {
     EXPECT_EQ(
         told.dump(),
         R"({"success":true,"failure":null,"detail":null,"gasUsed":"0x3e8","gasSuggested":"0x5dc",)"
-        R"("baseFee":"0x2328","baseFeeQrn":"0.000000000000009",)"
+        R"("baseFee":"0x2328","baseFeeQrn":"0.000000000000009","affordable":false,)"
         R"("events":[{"event":"BondChanged","task":null,"dispute":null,"fields":{"role":"solver"}}],)"
         R"("before":{"balance":"0x64","bonds":[]},)"
         R"("after":{"balance":"0x3c","bonds":[{"role":"solver","bonded":"0x28","locked":"0x0","unbonding":"0x0"}]},)"
@@ -204,6 +204,27 @@ TEST_F(LedgerMethodsTest, task_simulate_tells_what_would_come_of_it) {
     EXPECT_EQ(chain.calls[0].data, payload);
     ok("task_simulate", with_address(",\"bond\",\"" + to_hex0x(payload) + "\""));
     EXPECT_EQ(chain.calls[1].data, payload);
+}
+
+TEST_F(LedgerMethodsTest, task_simulate_tells_whether_what_is_left_pays_the_fee) {
+    api::NativeTrial trial;
+    trial.gas_used = 1'000;
+    trial.after.balance = 1'000 * chain.next_base_fee();
+    chain.trial_result = trial;
+    EXPECT_EQ(at(ok("task_simulate", with_address(R"(,"task_start",{"task":1})")), "affordable"), "true");
+    trial.before.balance = trial.after.balance;
+    trial.after.balance -= 1;
+    chain.trial_result = trial;
+    EXPECT_EQ(at(ok("task_simulate", with_address(R"(,"task_start",{"task":1})")), "affordable"), "false");
+}
+
+TEST_F(LedgerMethodsTest, task_simulate_takes_a_gas_limit) {
+    ok("task_simulate", with_address(R"(,"task_start",{"task":1},"latest","0x5208")"));
+    EXPECT_EQ(chain.calls.back().gas, 21'000U);
+    ok("task_simulate", with_address(R"(,"task_start",{"task":1},"latest","0x10000000000000000")"));
+    EXPECT_EQ(chain.calls.back().gas, chain.block_gas_limit());
+    ok("task_simulate", with_address(R"(,"task_start",{"task":1})"));
+    EXPECT_EQ(chain.calls.back().gas, std::nullopt);
 }
 
 TEST_F(LedgerMethodsTest, task_simulate_tells_why_it_would_fail) {
@@ -241,6 +262,12 @@ TEST_F(LedgerMethodsTest, task_simulate_refuses_what_is_no_transaction) {
     EXPECT_EQ(error("task_simulate", with_address(R"(,"task_start","0x1")")).code, kInvalidParams);
     EXPECT_EQ(error("task_simulate", with_address(R"(,"task_start")")).code, kInvalidParams);
     EXPECT_EQ(error("task_simulate", R"(["x","task_start",{}])").code, kInvalidParams);
+    const auto large = [&](std::size_t bytes) {
+        return with_address(",\"task_start\",\"" + to_hex0x(Bytes(bytes)) + "\"");
+    };
+    ok("task_simulate", large(types::kMaxTransactionBytes));
+    EXPECT_EQ(error("task_simulate", large(types::kMaxTransactionBytes + 1)).message,
+              "tx.too_large: 262145 bytes of payload");
     chain.trial_result = fail("chain.state_unavailable", "the state of block 0 is not kept");
     EXPECT_TRUE(error("task_simulate", with_address(R"(,"task_start",{"task":1},"0x0")"))
                     .message.starts_with("chain.state_unavailable"));
