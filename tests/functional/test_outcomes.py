@@ -1,17 +1,12 @@
 #!/usr/bin/env python3
 """Ends of claims that no worker chooses by itself: who concedes, who accuses and never says what, errors nobody watches."""
-import json
-
 import framework
 from framework import CHEAP
 from quern import events
-from quern.market import act
+from quern.market import native
 
 
 class Outcomes(framework.MarketTest):
-    def send(self, name, kind, **payload):
-        return act(self.net, self.net.accounts[name], "native", kind, json.dumps(payload))
-
     def concede(self, name, number):
         """Its worker is gone, and it gives up its games, that about the history first, which is returned."""
         self.wait(number, "disputed")
@@ -19,7 +14,7 @@ class Outcomes(framework.MarketTest):
         games = [d for d in self.disputes(self.net.node.task_get(number)) if not d["closedAt"]]
         for game in sorted(games, key=lambda d: d["target"]):
             if not self.net.node.dispute_get(game["id"])["closedAt"]:  # one that was won makes others moot
-                self.send(name, "dispute_concede", dispute=game["id"])
+                native(self.net, self.net.accounts[name], "dispute_concede", {"dispute": game["id"]})
         return next(d for d in self.disputes(self.net.node.task_get(number)) if d["target"] == 0)
 
     def test_a_solver_that_concedes_has_lost_its_claim(self):
@@ -53,13 +48,14 @@ class Outcomes(framework.MarketTest):
         number = self.submit()
         self.wait(number, "committing", "revealing", "challenge")
         before, _ = self.bond("whistleblower")
-        self.send("whistleblower", "challenge_commit", task=number, stretch=0, commitment="0x" + "11" * 32)
+        native(self.net, self.net.accounts["whistleblower"], "challenge_commit",
+               {"task": number, "stretch": 0, "commitment": "0x" + "11" * 32})
         stake = events.find(self.net.node, "ChallengeCommitted", task=number)[0]["stake"]
         task = self.wait(number)
         self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
         self.assertEqual(self.slashed(task), {("whistleblower", "no_challenge_reveal")})
-        half = int(self.net.node.quern_params()["market"]["no_challenge_reveal_slash_percent"])
-        self.assertEqual(before - self.bond("whistleblower")[0], stake * half // 100)
+        percent = int(self.net.node.quern_params()["market"]["no_challenge_reveal_slash_percent"])
+        self.assertEqual(before - self.bond("whistleblower")[0], stake * percent // 100)
         self.assertEqual(self.disputes(task), [])
         self.assert_supply()
 

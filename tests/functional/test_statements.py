@@ -3,13 +3,12 @@
 and events of real tasks, task_simulate against the transactions that it speaks of."""
 import csv
 import io
-import json
 
 import framework
 from framework import CHEAP
 from quern import events
 from quern.devnet import QRN, run
-from quern.market import fee_options, send
+from quern.market import native
 from quern.rpc import RpcError
 
 PAGE = 7  # small, so that there are several
@@ -156,17 +155,15 @@ class HonestTask(StatementTest):
                               ({**bid(1), "seat": 3}, "bid.no_such_seat")):
             trial = self.net.node.task_simulate(account.address, "task_bid", payload)
             self.assertEqual((trial["success"], trial["failure"], trial["events"]), (False, name, []))
-            raw = run("quern-wallet", "native", *fee_options(self.net, account), "task_bid", json.dumps(payload)).split()[-1]
             with self.assertRaises((RpcError, RuntimeError)) as refused:
-                send(self.net, raw)
+                native(self.net, account, "task_bid", payload)
             self.assertIn(name, str(refused.exception))
         bond = {"role": 1, "amount": str(QRN)}
         trial = self.net.node.task_simulate(account.address, "bond", bond)
         self.assertEqual((trial["success"], trial["balanceChange"], trial["affordable"]), (True, str(-QRN), True))
         starved = self.net.node.task_simulate(account.address, "bond", bond, "latest", hex(int(trial["gasUsed"], 16) - 1))
         self.assertEqual((starved["success"], starved["failure"]), (False, "out of gas"))
-        raw = run("quern-wallet", "native", *fee_options(self.net, account), "bond", json.dumps(bond)).split()[-1]
-        self.assertEqual(send(self.net, raw)["gasUsed"], trial["gasUsed"])
+        self.assertEqual(native(self.net, account, "bond", bond)["gasUsed"], trial["gasUsed"])
         self.assert_adds_up("wallet", self.settle_down())
 
 

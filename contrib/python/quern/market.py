@@ -184,6 +184,11 @@ def act(net, account, command, *options):
     return send(net, raw)
 
 
+def native(net, account, kind, payload):
+    """Signs a native transaction of any kind, whose fields are those of `payload`, sends it and waits for the receipt."""
+    return act(net, account, "native", kind, json.dumps(payload))
+
+
 def transfer(net, sender, recipient, amount, kind=2):
     """Sends `amount` ("1.5qrn" or grains) and waits for the receipt."""
     raw = run("quern-wallet", "transfer", *fee_options(net, sender), "--to", recipient, "--amount", amount,
