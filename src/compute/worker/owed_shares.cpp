@@ -54,26 +54,24 @@ std::vector<Attempt> OwedShares::look(NodeView& node, const LiveTasks& live, std
         changed = tasks_.try_emplace(id, Known{head.height, 0, 0}).second || changed;
     }
     // Those that wait longest come first: what costs more than it pays stays, and must not keep others from their turn.
-    std::vector<std::map<std::uint64_t, Known>::iterator> turn;
-    for (auto at = tasks_.begin(); at != tasks_.end(); ++at) {
-        const Known& known = at->second;
-        const bool waits = live.tasks().contains(at->first) || head.height < std::max(known.height, known.ask_at) ||
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> turn;  // when it was to be asked for, task
+    for (const auto& [id, known] : tasks_) {
+        const bool waits = live.tasks().contains(id) || head.height < std::max(known.height, known.ask_at) ||
                            head.market_ms + 1 < known.due_ms;
-        if (!waits) turn.push_back(at);
+        if (!waits) turn.emplace_back(known.ask_at, id);
     }
-    std::stable_sort(turn.begin(), turn.end(),
-                     [](const auto& a, const auto& b) { return a->second.ask_at < b->second.ask_at; });
-    if (turn.size() > kMaxOwedAsked) turn.resize(kMaxOwedAsked);
+    const std::size_t asked = std::min(turn.size(), kMaxOwedAsked);
+    std::partial_sort(turn.begin(), turn.begin() + static_cast<std::ptrdiff_t>(asked), turn.end());
+    turn.resize(asked);
     std::vector<Attempt> ticks;
-    for (const auto& at : turn) {
-        const std::uint64_t id = at->first;
-        Known& known = at->second;
+    for (const auto& [ask_at, id] : turn) {
+        Known& known = tasks_.at(id);
         const auto task = node.task(id);
         known.ask_at = head.height + kOwedAgainBlocks;
         const bool is_over = task && (!*task || (chain::types::is_final((*task)->state) &&
                                                  ((*task)->held.is_zero() || !is_owed(**task, solver_))));
         if (is_over) {
-            tasks_.erase(at);
+            tasks_.erase(id);
             changed = true;
             continue;
         }
