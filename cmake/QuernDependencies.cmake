@@ -44,6 +44,11 @@ if(QUERN_WITH_IPSEC_MB)
   target_link_libraries(quern::ipsec_mb INTERFACE ${IPSEC_MB_LIBRARY})
 endif()
 
+# Optional in the same way: without it the same bytes come from tables.
+if(QUERN_WITH_ISAL)
+  pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+endif()
+
 if(QUERN_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -13,8 +13,8 @@ packages=(
   python3 gnuplot-nox iproute2
 )
 more=(autoconf git ca-certificates libtorch-dev libopenblas0-openmp libgtest-dev libgmock-dev xz-utils)
-# Intel's library has a package where Intel's processors are.
-if [ "$(dpkg --print-architecture)" = amd64 ]; then packages+=(libipsec-mb-dev); fi
+# Intel's libraries are used where Intel's processors are.
+if [ "$(dpkg --print-architecture)" = amd64 ]; then packages+=(libipsec-mb-dev libisal-dev); fi
 npm=1
 for argument in "$@"; do
   case "$argument" in
