@@ -1,6 +1,9 @@
 // The dispute game fed with outside bytes: stored games, moves at every position of real games, challenges, histories.
+#include <algorithm>
+
 #include "chain/types/fields.h"
 #include "compute/core/claims.h"
+#include "compute/core/custody_manifest.h"
 #include "compute/core/history.h"
 #include "compute/core/task_imports.h"
 #include "fuzz/samples.h"
@@ -347,6 +350,30 @@ std::vector<Seed> seeds_history_manifest() {
     return {{"three_steps", encode(manifest)}, {"one_stride", encode(strided)}};
 }
 
+bool run_custody_manifest(BytesView input) {
+    const auto manifest = decode_custody_manifest(input);
+    if (!manifest) return false;
+    QUERN_ACCEPTED(check_custody(*manifest));
+    QUERN_PROPERTY(equal(encode(*manifest), input));
+    for (const auto& each : manifest->contents) QUERN_PROPERTY(manifest->find(each.content) == &each);
+    return true;
+}
+std::vector<Seed> seeds_custody_manifest() {
+    const auto seed = [](crypto::CellCode code, std::initializer_list<std::size_t> sizes) {
+        CustodyManifest manifest{code, {}};
+        for (const std::size_t size : sizes) {
+            auto hasher = crypto::FragmentHasher::make(code);
+            QUERN_ACCEPTED(hasher);
+            hasher->update(Bytes(size, 7));
+            manifest.contents.push_back(hasher->finish());
+        }
+        std::sort(manifest.contents.begin(), manifest.contents.end(),
+                  [](const auto& a, const auto& b) { return a.content < b.content; });
+        return encode(manifest);
+    };
+    return {{"one", seed({1, 1}, {100})}, {"three", seed({2, 5}, {0, 1, 70'000})}};
+}
+
 }  // namespace
 
 std::span<const Target> game_targets() {
@@ -358,6 +385,7 @@ std::span<const Target> game_targets() {
         {"task_plan", run_task_plan, seeds_task_plan, 4'000},
         {"task_imports", run_task_imports, seeds_task_imports, 2'000},
         {"history_manifest", run_history_manifest, seeds_history_manifest, 2'000},
+        {"custody_manifest", run_custody_manifest, seeds_custody_manifest, 2'000},
     };
     return kTargets;
 }
