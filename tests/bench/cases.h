@@ -28,6 +28,7 @@ void bench_consensus(Bench& bench);  // consensus_cases.cpp
 void bench_handshake(Bench& bench);  // network_cases.cpp
 void bench_channel(Bench& bench);
 void bench_fetch(Bench& bench);       // fetch_cases.cpp
+void bench_fragments(Bench& bench);   // fragment_cases.cpp
 void bench_votes(Bench& bench);       // vote_cases.cpp
 void bench_end_to_end(Bench& bench);  // load_cases.cpp
 void bench_load(Bench& bench);        // throughput_cases.cpp

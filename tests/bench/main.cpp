@@ -41,6 +41,7 @@ std::vector<Case> all_cases() {
         {"codecs", "hashes, transactions, tries", bench_codecs},
         {"handshake", "CPU of an encrypted handshake against mutual TLS 1.3", bench_handshake},
         {"channel", "records against the bare cipher and TLS 1.3", bench_channel},
+        {"fragments", "contents cut into fragments of which any k suffice, and put together again", bench_fragments},
         {"fetch", "a content from one node to another: rate, the network thread's share, planning", bench_fetch},
         {"votes", "a vote's latency while bulk saturates the uplink; needs root", bench_votes},
         {"consensus", "certificates, VRF, messages and bytes a block at 4 to 100 validators", bench_consensus},
