@@ -105,6 +105,8 @@ TEST(CustodyManifest, bounds_are_looked_at_before_memory_is_taken) {
     EXPECT_EQ(refusal(head), "custody.too_many") << "65,536 of 64 fragments are more bytes than there may be";
     head[9] = 12;
     EXPECT_EQ(refusal(head), "custody.wrong_size") << "of 12 there may be as many";
+    head[13] = 1;
+    EXPECT_EQ(refusal(head), "custody.too_many") << "but not one more";
     EXPECT_LE(custody_manifest_bytes(12, kMaxCustodyContents), kMaxCustodyManifestBytes);
 }
 
