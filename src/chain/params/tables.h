@@ -66,6 +66,12 @@
       "final tasks and their disputes stay so long")                                                                 \
     X(std::uint64_t, held_percent, "held_percent", 20, 0, 50,                                                        \
       "of the reward for a task's last stretch: held back until the result is accepted, or its retention is over")   \
+    X(std::uint64_t, custodians, "custodians", 0, 0, types::kMaxCustodians,                                          \
+      "drawn for each claim to keep fragments of its history, of which a third give the whole; three at least, or 0") \
+    X(std::uint64_t, custodian_bond_percent, "custodian_bond_percent", 10, 0, 100,                                   \
+      "of a verifier's lock: a custodian's, until its receipt is there")                                             \
+    X(Uint256, custody_fee_per_mib, "custody_fee_per_mib", 100'000'000'000'000, 0, bits(96),                         \
+      "to a custodian for each MiB, rounded up, that it keeps of a stretch")                                         \
     X(std::uint64_t, forced_error_inverse, "forced_error_inverse", 200, 0, bits64(32) + 1,                           \
       "1 / p_f: one report in so many must tell an altered result; 0: none has to, and nobody watches")              \
     X(Uint256, storage_deposit_per_byte, "storage_deposit_per_byte", 100'000'000'000, 0, bits(96),                   \

@@ -11,7 +11,7 @@ namespace {
 // First and last.
 constexpr std::pair<std::uint8_t, std::uint8_t> kReservedPrefixes[] = {
     {0x35, 0x35},  // bids
-    {0x36, 0x3f},  // custody, rounds, keys, vouchers, as those below
+    {0x37, 0x3f},  // rounds, keys, vouchers, as those below
     {0x51, 0x51},  // splits
     {0x53, 0x5f},
 };
@@ -52,6 +52,7 @@ Expected<ObjectPrefix> prefix_of_key(BytesView key) {
         case ObjectPrefix::claim:
         case ObjectPrefix::report:
         case ObjectPrefix::proof:
+        case ObjectPrefix::custody:
         case ObjectPrefix::dispute:
         case ObjectPrefix::watch:
             return prefix;
@@ -108,6 +109,8 @@ Bytes KeyOf<VerifierReport>::at(const ClaimId& claim, std::uint8_t place) {
     append_big_endian(key, place, 1);
     return key;
 }
+
+Bytes KeyOf<Custody>::at(const ClaimId& claim) { return claim_key(kPrefix, claim); }
 
 Bytes KeyOf<ProofRecord>::at(std::uint64_t task, std::uint16_t seat) {
     Bytes key = object_key(kPrefix, task);

@@ -27,11 +27,12 @@ enum class ObjectPrefix : std::uint8_t {
     claim = 0x32,                // task (8) || seat (2) || stretch (4) || round (4)
     report = 0x33,               // the claim's id (18) || place (1)
     proof = 0x34,                // task (8) || seat (2): stays for ever
+    custody = 0x36,              // the claim's id (18)
     dispute = 0x50,              // id (8)
     watch = 0x52,                // the claim's id (18) || draw (8) || report's place (1) || watcher (20)
 };
-// Of a key's object. Errors: object.reserved_prefix: of one to come (0x35 bids, 0x51 splits, 0x36 to 0x3f
-// and 0x53 to 0x5f custody, rounds, keys, vouchers); object.unknown_prefix.
+// Of a key's object. Errors: object.reserved_prefix: of one to come (0x35 bids, 0x51 splits, 0x37 to 0x3f
+// and 0x53 to 0x5f rounds, keys, vouchers); object.unknown_prefix.
 [[nodiscard]] Expected<ObjectPrefix> prefix_of_key(BytesView key);
 
 // Execution walks over these, and over no others: nodes keep them in memory (store/live_ranges.h).
@@ -281,6 +282,24 @@ struct VerifierReport {
     return is_active(report) && report.revealed() && report.pass;
 }
 
+inline constexpr std::size_t kMaxCustodians = 48;  // of a claim
+// Who was drawn to keep fragments of what a claim's history needs (compute/core/custody_manifest.h): the one at place j
+// of the list keeps fragment j of each content. Doc/market.md, "Custodians".
+struct Custodian {
+    Address address;
+    std::uint8_t receipt = 0;  // 0 none, 1 data_ok, 2 data_missing
+    QUERN_FIELDS(v("address", address), v("receipt", receipt))
+};
+struct Custody {
+    ClaimId claim;
+    std::uint8_t draws = 0;             // of custodians
+    std::uint64_t draw_at = 0;          // height that anchors another draw; 0: none is due
+    Uint256 lock;                       // part of a custodian's bond that answers until its receipt is there
+    std::vector<Custodian> custodians;  // of the last draw, in its order; kMaxCustodians at most
+    QUERN_FIELDS(v("claim", claim), v("draws", draws), v("drawAt", draw_at), v("lock", lock),
+                 v("custodians", custodians))
+};
+
 // What begins or ends with a window is market time (Globals::market_ms); what a draw refers to is a height.
 struct Claim {
     ClaimId id;
@@ -301,6 +320,7 @@ struct Claim {
     std::uint32_t loss = 0;        // at the last heartbeat or the proof
     Hash32 history_root;
     Hash32 history_content;
+    Hash32 custody_content;  // compute::core::CustodyManifest; zero: there are no custodians
     Hash32 final_root;
     std::uint64_t proved_since = 0;     // market time of the proof, or of the redraw of its verifiers
     std::uint64_t draw_at = 0;          // height that anchors the draw of verifiers; 0: it pauses before that
@@ -335,8 +355,8 @@ struct Claim {
                  v("reason", reason), v("seedBeacon", seed_beacon), v("step", step),
                  v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
                  v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root),
-                 v("historyContent", history_content), v("finalRoot", final_root), v("provedSince", proved_since),
-                 v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon), v("revealAt", reveal_at),
+                 v("historyContent", history_content), v("custodyContent", custody_content),
+                 v("finalRoot", final_root), v("provedSince", proved_since), v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon), v("revealAt", reveal_at),
                  v("forcedBeacon", forced_beacon), v("watchBonds", watch_bonds), v("challengeUntil", challenge_until),
                  v("challengeHold", challenge_hold), v("commitments", commitments), v("rivals", rivals),
                  v("reportRivals", report_rivals), v("drawn", drawn), v("received", received), v("missing", missing),
@@ -596,6 +616,11 @@ template <>
 struct KeyOf<VerifierReport> {
     static constexpr ObjectPrefix kPrefix = ObjectPrefix::report;
     static Bytes at(const ClaimId& claim, std::uint8_t place);
+};
+template <>
+struct KeyOf<Custody> {
+    static constexpr ObjectPrefix kPrefix = ObjectPrefix::custody;
+    static Bytes at(const ClaimId& claim);
 };
 template <>
 struct KeyOf<ProofRecord> {

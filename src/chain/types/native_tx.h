@@ -234,14 +234,15 @@ struct TaskProvePayload {
     std::uint64_t task = 0;
     Hash32 history_root;               // over S_a, S_{a+u}, … S_b of the stretch of steps a + 1 to b
     Hash32 history_content;            // compute::core::HistoryManifest: these roots and the checkpoints' content ids
+    Hash32 custody_content;            // compute::core::CustodyManifest; zero where the network has no custodians
     std::vector<Hash32> initial_path;  // the claim's start root as leaf 0
     Hash32 final_root;
     std::vector<Hash32> final_path;  // as the last leaf
     std::uint32_t loss = 0;
     std::vector<Hash32> loss_path;
     QUERN_FIELDS(v("task", task), v("historyRoot", history_root), v("historyContent", history_content),
-                 v("initialPath", initial_path), v("finalRoot", final_root), v("finalPath", final_path),
-                 v("loss", loss), v("lossPath", loss_path))
+                 v("custodyContent", custody_content), v("initialPath", initial_path), v("finalRoot", final_root),
+                 v("finalPath", final_path), v("loss", loss), v("lossPath", loss_path))
 };
 
 // Those below name a claim of the task's present round by its stretch: two may be verified at once.

@@ -231,14 +231,24 @@ struct VerifierDrawn {  // verification
     QUERN_FIELDS(v("task", task), v("verifier", verifier), v("stretch", stretch))
 };
 
-struct CustodyReceived {  // verification
+struct CustodianDrawn {  // verification
+    static constexpr const char* kEvent = "CustodianDrawn";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address custodian;
+    std::uint32_t stretch = 0;
+    std::uint8_t place = 0;  // the fragment that it keeps
+    QUERN_FIELDS(v("task", task), v("custodian", custodian), v("stretch", stretch), v("place", place))
+};
+
+struct CustodyReceived {  // verification; of a verifier or a custodian
     static constexpr const char* kEvent = "CustodyReceived";
     static constexpr std::size_t kIndexed = 2;
     std::uint64_t task = 0;
-    types::Address verifier;
+    types::Address from;
     std::uint32_t stretch = 0;
     bool data_ok = false;
-    QUERN_FIELDS(v("task", task), v("verifier", verifier), v("stretch", stretch), v("dataOk", data_ok))
+    QUERN_FIELDS(v("task", task), v("from", from), v("stretch", stretch), v("dataOk", data_ok))
 };
 
 struct ReportCommitted {  // verification
