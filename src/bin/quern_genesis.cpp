@@ -85,12 +85,13 @@ Status set_fields(json::Value& document, std::string_view section, const std::ve
 }
 
 // Only a devnet may do with fewer, which is the default.
-void set_least_verifiers(json::Value& document) {
+void set_market_defaults(json::Value& document) {
     if (*document.find("chain_id") == json::Value(chain::params::kDevnetChainId)) return;
     const auto* market = document.find("market");
     json::Value values = market != nullptr ? *market : json::Value::object();
-    if (!values.is_object() || values.find("min_verifiers") != nullptr) return;
-    values.set("min_verifiers", chain::params::kLeastVerifiers);
+    if (!values.is_object()) return;
+    if (values.find("min_verifiers") == nullptr) values.set("min_verifiers", chain::params::kLeastVerifiers);
+    if (values.find("custodians") == nullptr) values.set("custodians", chain::params::kUsualCustodians);
     document.set("market", std::move(values));
 }
 
@@ -117,7 +118,7 @@ Expected<json::Value> assemble(const MakeOptions& options) {
     QUERN_CHECK(set_fields(document, "block", options.block));
     QUERN_CHECK(set_fields(document, "market", options.market));
     QUERN_CHECK(set_fields(document, "staking", options.staking));
-    set_least_verifiers(document);
+    set_market_defaults(document);
     for (const auto& text : options.allocations) {
         const auto parts = split(text, ':');
         if (parts.size() != 2) return fail("options.bad_allocation", "--alloc " + text + ": expected ADDRESS:AMOUNT");

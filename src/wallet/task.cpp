@@ -188,10 +188,12 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
 }
 
 Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions& options) {
-    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
+    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec, options.custodians));
     chain::params::MarketParams market;
     market.max_rounds = options.max_rounds;
     market.max_bids = options.max_bids;
+    market.custodians = options.custodians;
+    QUERN_CHECK(take_amount("--custody-fee-per-mib", options.custody_fee_per_mib, market.custody_fee_per_mib));
     QUERN_CHECK(
         take_amount("--storage-deposit-per-byte", options.storage_deposit_per_byte, market.storage_deposit_per_byte));
     const auto work =
@@ -206,7 +208,7 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     const auto amount = [](const Uint256& grains) {
         return json::Value::object({{"grains", grains.to_decimal()}, {"qrn", in_qrn(grains)}});
     };
-    const auto least = chain::market::least_windows(spec, work, core::task_bytes(plan));
+    const auto least = chain::market::least_windows(spec, work, core::task_bytes(plan, options.custodians));
     price.json = json::Value::object({{"leastVerifyS", least.verify_s.to_decimal()},
                                       {"leastHeartbeatS", least.heartbeat_s.to_decimal()},
                                       {"workUnitsPerStep", work.plan.step},
@@ -221,6 +223,8 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
                                       {"verifiers", work.verifiers},
                                       {"verifierFee", amount(price.escrow.verifier_fee)},
                                       {"verifierFees", amount(price.escrow.verifier_fees)},
+                                      {"custodyFee", amount(price.escrow.custody_fee)},
+                                      {"custodyFees", amount(price.escrow.custody_fees)},
                                       {"tax", amount(price.escrow.tax)},
                                       {"storageDeposit", amount(price.escrow.storage_deposit)},
                                       {"escrow", amount(price.escrow.total)}});

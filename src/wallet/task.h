@@ -29,10 +29,12 @@ struct SpecOptions {
     std::uint64_t speed = 0;           // work units a second that those who take part have at least; 0: not given
     std::uint64_t bandwidth = 0;       // bytes a second
     chain::types::TaskSubmitPayload defaults;
-    // The chain's parameters that a task's storage deposit follows from; for its price alone.
+    // The chain's parameters that a task's storage deposit and custody fees follow from; for its price alone.
     std::string storage_deposit_per_byte;
     std::uint64_t max_rounds = chain::params::MarketParams{}.max_rounds;
     std::uint64_t max_bids = chain::params::MarketParams{}.max_bids;
+    std::uint64_t custodians = chain::params::MarketParams{}.custodians;
+    std::string custody_fee_per_mib;
 };
 
 // JSON given as it is, as @FILE, or as @- for standard input. Errors: json.* (with the file's name), fs.*.

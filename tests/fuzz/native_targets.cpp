@@ -128,6 +128,8 @@ bool run_object(BytesView input) {
             return run_object_as<Claim>(encoded);
         case ObjectPrefix::report:
             return run_object_as<VerifierReport>(encoded);
+        case ObjectPrefix::custody:
+            return run_object_as<Custody>(encoded);
         case ObjectPrefix::proof:
             return run_object_as<ProofRecord>(encoded);
         case ObjectPrefix::challenge:
@@ -164,6 +166,7 @@ std::vector<Seed> seeds_object() {
     add_object<Task>(seeds, "task", ObjectPrefix::task);
     add_object<Claim>(seeds, "claim", ObjectPrefix::claim);
     add_object<VerifierReport>(seeds, "report", ObjectPrefix::report);
+    add_object<Custody>(seeds, "custody", ObjectPrefix::custody);
     add_object<ProofRecord>(seeds, "proof", ObjectPrefix::proof);
     add_object<ChallengeCommitment>(seeds, "challenge", ObjectPrefix::challenge);
     add_object<Dispute>(seeds, "dispute", ObjectPrefix::dispute);

@@ -147,7 +147,7 @@ def fee_options(net, account):
 
 def chain_options(market):
     """quern-wallet's options about the chain's parameters that a task's price follows from."""
-    names = ("storage_deposit_per_byte", "max_rounds", "max_bids")
+    names = ("storage_deposit_per_byte", "max_rounds", "max_bids", "custodians", "custody_fee_per_mib")
     return [part for name in names for part in ("--" + name.replace("_", "-"), market[name])]
 
 

@@ -19,6 +19,8 @@ struct TaskEstimate {                 // amounts in grains
     Uint256 reward;                      // at the price cap
     Uint256 verifier_fee;                // each, at the price cap
     Uint256 verifier_fees;
+    Uint256 custody_fee;  // of each custodian of a stretch ...
+    Uint256 custody_fees;
     Uint256 tax;
     Uint256 storage_deposit;
     Uint256 escrow;  // the sum

@@ -27,7 +27,9 @@ namespace quern::chain::market {
 // it may be against. A reveal that opens the n-th dispute of a round raises it to n times as much.
 [[nodiscard]] Uint256 challenge_stake(const params::MarketParams& market, const types::Task& task);
 // Whether tables of draws are kept of the role's bonds.
-[[nodiscard]] constexpr bool is_drawn(types::Role role) { return role == types::Role::verifier; }
+[[nodiscard]] constexpr bool is_drawn(types::Role role) {
+    return role == types::Role::verifier || role == types::Role::custodian;
+}
 // What the owner may use or take back.
 [[nodiscard]] inline Uint256 free_part(const types::RoleBond& bond) {
     return checked_sub(bond.bonded, bond.locked).value_or(Uint256());

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "base/expected.h"
-#include "chain/market/windows.h"
-#include "chain/params/params.h"
+#include "chain/market/work.h"
 
 namespace quern::chain::market {
 
@@ -15,5 +14,16 @@ namespace quern::chain::market {
 // Receipts without which a claim of so many drawn custodians does not leave custody, and the fewest that a draw may give
 // of c: two thirds, rounded up.
 [[nodiscard]] constexpr std::size_t custody_quorum(std::size_t custodians) { return (2 * custodians + 2) / 3; }
+
+// How many custodians have said so.
+[[nodiscard]] std::size_t receipts_of(const types::Custody& custody, std::uint8_t receipt);
+// Whether a quorum has what it was drawn for.
+[[nodiscard]] bool is_kept(const types::Custody& custody);
+
+// What each of c custodians keeps of a stretch of T steps, as it is counted: a k-th of three states and of the history.
+// 0 without custodians.
+[[nodiscard]] Uint256 fragment_bytes(std::uint64_t custodians, std::uint64_t state_bytes, const PlannedWork& plan);
+// Its fee for that; the same for a shorter last stretch. Error: task.price_overflow.
+[[nodiscard]] Expected<Uint256> custody_fee(const params::MarketParams& market, const PlannedWork& plan);
 
 }  // namespace quern::chain::market

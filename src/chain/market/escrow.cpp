@@ -1,5 +1,6 @@
 #include "chain/market/escrow.h"
 
+#include "chain/market/custody.h"
 #include "chain/market/shares.h"
 #include "chain/market/storage.h"
 #include "chain/market/watchers.h"
@@ -40,6 +41,7 @@ Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, con
     Escrow escrow;
     escrow.tax = tax - tax_due(tax, settled_work, work.plan.total);
     escrow.storage_deposit = storage_deposit;
+    escrow.custody_fee = work.custody_fee;
     QUERN_TRY(escrow.verifier_fee, verifier_fee(work, price_cap));
     if (settled < stretches) {
         QUERN_TRY(escrow.reward, work_price(price_cap, work.plan.total - settled_work));
@@ -49,8 +51,11 @@ Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, con
                   or_overflow(checked_mul(escrow.verifier_fee, Uint256(stretches - 1 - settled))));
         QUERN_TRY(fees, or_overflow(checked_add(fees, others)));
         QUERN_TRY(escrow.verifier_fees, or_overflow(checked_mul(fees, work.verifiers)));
+        QUERN_TRY(escrow.custody_fees,
+                  or_overflow(checked_mul(work.custody_fee, Uint256(stretches - settled) * Uint256(work.custodians))));
     }
-    for (const Uint256& part : {escrow.reward, escrow.verifier_fees, escrow.tax, escrow.storage_deposit}) {
+    for (const Uint256& part :
+         {escrow.reward, escrow.verifier_fees, escrow.custody_fees, escrow.tax, escrow.storage_deposit}) {
         QUERN_TRY(escrow.total, or_overflow(checked_add(escrow.total, part)));
     }
     return escrow;
@@ -58,7 +63,10 @@ Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, con
 
 Expected<Escrow> escrow_of(const params::MarketParams& market, const types::TaskSubmitPayload& spec,
                            const PlannedWork& plan) {
-    return escrow_of(task_work(spec, plan), spec.money.price_cap, spec.money.tax, task_deposit(market, spec, plan));
+    TaskWork work = task_work(spec, plan);
+    work.custodians = market.custodians;
+    QUERN_TRY(work.custody_fee, custody_fee(market, plan));
+    return escrow_of(work, spec.money.price_cap, spec.money.tax, task_deposit(market, spec, plan));
 }
 
 Uint256 escrow_left(const types::Task& task) {

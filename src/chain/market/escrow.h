@@ -2,7 +2,7 @@
 // functions; thread-safe.
 //
 //   escrow = price cap * work of all steps  +  m * verifier fees(price cap) of all stretches  +  tax
-//            +  deposit (storage.h)
+//            +  c * custody fee (custody.h) * stretches  +  deposit (storage.h)
 //   verifier fee(price) of a stretch = floor(6/5 * price * its sampled segments * work of the largest segment)
 //
 // The reward follows from the winning price; everything else from the price cap, so that a solver that bids low does
@@ -24,6 +24,8 @@ struct Escrow {
     Uint256 reward;         // of the solver, at the cap
     Uint256 verifier_fee;   // of each verifier of a stretch of T steps, at the cap
     Uint256 verifier_fees;  // of all verifiers of all stretches
+    Uint256 custody_fee;    // of each custodian of a stretch
+    Uint256 custody_fees;   // of all custodians of all stretches
     Uint256 tax;
     Uint256 storage_deposit;
     Uint256 total;

@@ -3,7 +3,7 @@
 // thread-safe. Rules: doc/market.md, "Deposits for bytes".
 //
 //   task's deposit      = storage_deposit_per_byte * (its submission + kTaskBytes + max_bids * kBidBytes
-//                         + claims * (kClaimBytes + kMaxDraws * m * (kReportBytes + kDisputeBytes)))
+//                         + claims * (kClaimBytes + custody_bytes(c) + kMaxDraws * m * (kReportBytes + kDisputeBytes)))
 //   challenge's deposit = storage_deposit_per_byte * kDisputeBytes, of a commitment and of the dispute it becomes
 //   evidence commitment's deposit = storage_deposit_per_byte * kEvidenceCommitmentBytes
 //   sealed verdict's deposit      = storage_deposit_per_byte * kWatchBytes
@@ -25,6 +25,12 @@ inline constexpr std::uint64_t kDisputeBytes = 10'752;  // with its game, and it
 inline constexpr std::uint64_t kChallengeBytes = 256;   // a commitment, which becomes a dispute
 inline constexpr std::uint64_t kEvidenceCommitmentBytes = 128;
 inline constexpr std::uint64_t kWatchBytes = 256;  // a watcher's sealed verdict
+inline constexpr std::uint64_t kCustodyBytes = 96;     // beside ...
+inline constexpr std::uint64_t kCustodianBytes = 192;  // ... each custodian, with what it is paid or loses
+// Of a claim with so many custodians.
+[[nodiscard]] constexpr std::uint64_t custody_bytes(std::uint64_t custodians) {
+    return custodians == 0 ? 0 : kCustodyBytes + custodians * kCustodianBytes;
+}
 
 // The submission as the task keeps it: what openings prove is decided when it is accepted.
 [[nodiscard]] types::TaskSubmitPayload kept_submission(types::TaskSubmitPayload spec);

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "chain/market/custody.h"
+
 namespace quern::chain::market {
 namespace {
 
 constexpr std::uint64_t kMargin = 2;                                // of every window over what it is for
 constexpr std::uint64_t kProgramBytes = 1U << 23;                   // at most, of each; vm/tensor
-constexpr std::uint64_t kHashBytes = 32;                            // of a state or content in a history
 constexpr std::uint64_t kSqrtOfTwo = 6'521'908'912'666'391'106ULL;  // floor(sqrt(2) * 2^62)
 constexpr unsigned kSqrtBits = 62;
 
@@ -42,13 +43,12 @@ bool has_time_for(std::uint32_t rate_class, const Uint256& work, std::uint64_t s
 
 LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {
     const PlannedWork& plan = work.plan;
-    const std::uint64_t steps = tranche_steps(plan.steps, plan.tranche);
-    const Uint256 hashes =
-        Uint256(stride_count(steps, plan.stride)) + Uint256(segment_count(steps, plan.interval)) + Uint256(2);
     const Uint256 fetched = Uint256(sampled_segments(work) + kStatesBeside) * Uint256(bytes.state) +
                             Uint256(bytes.data) + Uint256(bytes.programs) * Uint256(kProgramBytes) +
-                            Uint256(kHashBytes) * hashes;
-    const Uint256 custody = seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched, spec.classes.bandwidth);
+                            Uint256(kHashBytes) * history_hashes(plan);
+    const Uint256 fragments = Uint256(bytes.custodians) * fragment_bytes(bytes.custodians, bytes.state, plan);
+    const Uint256 custody =
+        seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched + fragments, spec.classes.bandwidth);
     const Uint256 commit = seconds(sampled_work(work), spec.classes.speed);
     return {std::max(custody, commit), seconds(plan.segment, spec.classes.speed)};
 }

@@ -26,6 +26,7 @@ struct TaskBytes {
     std::uint64_t state = 0;     // of one state
     std::uint64_t data = 0;      // of the data set
     std::uint64_t programs = 1;  // so many of 2^23 bytes at most
+    std::uint64_t custodians = 0;  // who fetch a fragment of its history each
 };
 // States that a verifier asks for beside those with which its segments begin: the first and the last of the stretch,
 // and that with which the last segment begins.
@@ -37,8 +38,8 @@ struct LeastWindows {
 };
 // With m verifiers, stretches of T steps (N where there is one), n = min(s, T / k) segments of each verifier, none of
 // more work than W with its commitments, and p programs:
-//   verify_s    >= 2 (1 + m) ((n + 3) * state + data + 2^23 p + 32 (T / u + T / k + 2)) / bandwidth
-//                                     what one uplink sends in custody
+//   verify_s    >= 2 ((1 + m) ((n + 3) * state + data + 2^23 p + 32 (T / u + T / k + 2)) + c f) / bandwidth
+//                                     what one uplink sends in custody; f: fragment_bytes (custody.h)
 //   verify_s    >= 2 n W / speed      the replay before the commitment
 //   heartbeat_s >= 2 W / speed        as long as a clock gives for it
 [[nodiscard]] LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work,

@@ -11,13 +11,16 @@ constexpr unsigned kMostSegmentBits = 40;
 }  // namespace
 
 TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
-    return {plan, spec.work.verifiers, spec.work.samples};
+    return {plan, spec.work.verifiers, spec.work.samples, 0, {}};
 }
 
 TaskWork work_of(const types::Task& task) {
-    return task_work(task.spec,
-                     {task.steps, task.spec.work.interval, task.spec.work.stride, task.work_units, task.commit_work,
-                      task.segment_work, task.total_work, task.spec.work.tranche, task.stretch_work, task.trace_work});
+    TaskWork work = task_work(
+        task.spec, {task.steps, task.spec.work.interval, task.spec.work.stride, task.work_units, task.commit_work,
+                    task.segment_work, task.total_work, task.spec.work.tranche, task.stretch_work, task.trace_work, 0});
+    work.custodians = task.custodians;
+    work.custody_fee = task.custody_fee;
+    return work;
 }
 
 void set_plan(types::Task& task, const PlannedWork& plan) {
@@ -28,6 +31,11 @@ void set_plan(types::Task& task, const PlannedWork& plan) {
     task.total_work = plan.total;
     task.stretch_work = plan.stretch;
     task.trace_work = plan.trace;
+}
+
+Uint256 history_hashes(const PlannedWork& plan) {
+    const std::uint64_t steps = tranche_steps(plan.steps, plan.tranche);
+    return Uint256(stride_count(steps, plan.stride)) + Uint256(segment_count(steps, plan.interval)) + Uint256(2);
 }
 
 std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps) {

@@ -74,12 +74,19 @@ struct PlannedWork {
     std::uint64_t tranche = 0;   // T; 0: N
     Uint256 stretch;             // at least that of the largest stretch; `total` of a single one
     std::uint64_t trace = 0;     // of hashing what any step computes, at most
+    std::uint64_t state = 0;     // bytes of one state; of an accepted task not kept
 };
+// States and contents that the history of T steps names, by kHashBytes each.
+inline constexpr std::uint64_t kHashBytes = 32;
+[[nodiscard]] Uint256 history_hashes(const PlannedWork& plan);
+
 // The numbers of a task that money depends on.
 struct TaskWork {
     PlannedWork plan;
     std::uint32_t verifiers = 0;  // m
     std::uint32_t samples = 0;    // s, as asked for
+    std::uint64_t custodians = 0;  // of each claim
+    Uint256 custody_fee;          // of each of these for a stretch
 };
 [[nodiscard]] TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan);
 [[nodiscard]] TaskWork work_of(const types::Task& task);

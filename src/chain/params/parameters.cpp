@@ -68,6 +68,8 @@ Status check_relations(const ChainParams& params) {
     if (market.submitter_percent >= 100 - market.burn_percent)
         return bad("market.submitter_percent and burn_percent must leave something of a slash");
     if (market.min_verifiers > market.max_verifiers) return bad("market.max_verifiers must be min_verifiers at least");
+    if (market.custodians != 0 && market.custodians < kLeastCustodians)
+        return bad("market.custodians must be three at least, or 0");
     if (params.chain_id != kDevnetChainId && market.min_verifiers < kLeastVerifiers)
         return bad("market.min_verifiers must be three at least but on a devnet (chain_id 7878)");
     // A bond that leaves is still there when what its tables may decide is drawn.
@@ -117,7 +119,7 @@ std::string parameters_page() {
         "`submitter_percent` is below 100, with `reporter_percent` 100 at most; the staking's `unbonding_blocks` are\n"
         "three epochs at least, the market's one epoch and 520 blocks; `max_verifiers` is `min_verifiers` at least, "
         "and\n"
-        "that is 3 at least where `chain_id` is not 7878.\n"
+        "that is 3 at least where `chain_id` is not 7878; `custodians` are 3 at least, or 0.\n"
         "\n## What is the same on every chain\n\n| constant | value | what it is |\n|---|---|---|\n";
     for (const auto& each : kConstants)
         page += "| `" + std::string(each.name) + "` | " + std::to_string(each.value) + " | " + std::string(each.doc) +

@@ -122,7 +122,7 @@
     X(std::uint64_t, kVerifierFeeDenominator, 5, "see kVerifierFeeNumerator")                                        \
     X(std::uint64_t, kSolverRewardMultiple, 2, "a solver's lock is at least so many rewards at the price cap")       \
     X(std::uint64_t, kNearTiePercent, 1, "bids within this of the lowest are as good")                               \
-    X(std::uint64_t, kMaxDraws, 2, "draws of verifiers in a round")                                                  \
+    X(std::uint64_t, kMaxDraws, 2, "draws of verifiers of a claim, and of its custodians")                           \
     X(std::uint32_t, kWatchersPerReport, 2, "watchers of a verifier's report in the mean")                           \
     X(std::uint8_t, kMaxSeals, 8, "verdicts that watchers seal about a report, at most")                             \
     X(std::uint32_t, kMaxQuestions, 100,                                                                             \
@@ -130,6 +130,8 @@
     X(std::size_t, kMaxSwept, 16,                                                                                    \
       "objects that one transaction closes, drops or erases of those that a claim has many of; ticks go on")         \
     X(std::uint64_t, kLeastVerifiers, 3, "min_verifiers at least, but on a devnet")                                  \
+    X(std::uint64_t, kLeastCustodians, 3, "custodians at least, where there are some")                                 \
+    X(std::uint64_t, kUsualCustodians, 12, "custodians of a network that quern-genesis makes, but of a devnet")         \
     X(std::uint64_t, kDrawReach, 520, "blocks from a draw's anchor to the draw at most: the beacons' window and d")  \
     X(std::size_t, kMaxDrawTries, 256, "bonds that a draw looks at")                                                 \
     X(std::size_t, kMaxPassedOver, 16,                                                                               \

@@ -407,6 +407,8 @@ struct Task {
     Uint256 stretch_work;           // of its largest stretch with its commitments, at most; total_work of a single one
     Uint256 total_work;             // of all steps with their commitments
     std::uint64_t trace_work = 0;   // of hashing what a step of it computes, at most
+    std::uint8_t custodians = 0;    // drawn for each of its claims ...
+    Uint256 custody_fee;            // ... and paid this each, of a stretch that is settled
     Uint256 escrow;                 // what is held for it now ...
     Uint256 deposit;                // ... of which for its bytes, until it is deleted (chain/market/storage.h)
     Uint256 held;                   // ... and of which the last stretch's solver is owed while it keeps the last state
@@ -428,7 +430,7 @@ struct Task {
                  v("failures", failures), v("roundsBegun", rounds_begun), v("since", since), v("deadline", deadline),
                  v("reason", reason), v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
                  v("segmentWork", segment_work), v("stretchWork", stretch_work), v("totalWork", total_work),
-                 v("traceWork", trace_work), v("escrow", escrow), v("deposit", deposit), v("held", held),
+                 v("traceWork", trace_work), v("custodians", custodians), v("custodyFee", custody_fee), v("escrow", escrow), v("deposit", deposit), v("held", held),
                  v("asked", asked), v("questions", questions), v("bids", bids), v("drawAt", draw_at), v("seats", seats),
                  v("settled", settled), v("settledWork", settled_work), v("passes", passes), v("startRoot", start_root),
                  v("startHistory", start_history), v("seedBeacon", seed_beacon), v("payments", payments),

@@ -237,7 +237,7 @@ chain::market::PlannedWork TaskPlan::planned(std::uint64_t interval, std::uint64
     return {all.steps,   interval, stride,
             all.largest, commit,   most_work(interval) + commits(interval),
             total,       tranche,  longest == all.steps ? total : most_work(longest) + commits(longest),
-            trace};
+            trace,       header().sizes.state_bytes};
 }
 
 Expected<TaskPrograms> TaskPrograms::make(std::vector<vm::tensor::Program> programs, std::vector<PlanItem> body) {

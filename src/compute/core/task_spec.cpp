@@ -66,14 +66,14 @@ Status check_programs(const TaskSubmitPayload& spec, const TaskPlan& plan) {
 
 }  // namespace
 
-chain::market::TaskBytes task_bytes(const TaskPlan& plan) {
+chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodians) {
     const auto& header = plan.header();
     std::uint64_t data = 0;
     for (const vm::tensor::DataSet& each : header.data) data += vm::tensor::data_bytes(each);
-    return {header.sizes.state_bytes, data, plan.programs().size()};
+    return {header.sizes.state_bytes, data, plan.programs().size(), custodians};
 }
 
-Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
+Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec, std::uint64_t custodians) {
     QUERN_CHECK(check_supported(spec));
     QUERN_TRY(TaskPlan plan, TaskPlan::decode(spec.plan));
     if (segment_count(plan.steps(), spec.work.interval) == 0)
@@ -100,7 +100,7 @@ Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec) {
     QUERN_CHECK(open_imports(spec, plan.header().slot_count));
     QUERN_CHECK(chain::market::check_windows(
         spec, chain::market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche)),
-        task_bytes(plan)));
+        task_bytes(plan, custodians)));
     return plan;
 }
 

@@ -25,6 +25,7 @@ public:
                task<events::CheckpointPosted>(log, "checkpoint") || task<events::Paid>(log, "paid") ||
                task<events::Slashed>(log, "slashed") || task<events::BondLocked>(log, "locked") ||
                task<events::BondReleased>(log, "unlocked") || task<events::VerifierDrawn>(log, "drawn") ||
+               task<events::CustodianDrawn>(log, "custodian") ||
                task<events::CustodyReceived>(log, "custody") || task<events::ReportCommitted>(log, "committed") ||
                task<events::ReportRevealed>(log, "revealed") || task<events::WatchSealed>(log, "sealed") ||
                task<events::ReportOpened>(log, "told") || task<events::ErrorFound>(log, "found") ||

@@ -62,7 +62,7 @@ std::string CoreMarketGuide::op_name(std::uint32_t op) const {
 }
 
 Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::types::TaskSubmitPayload& spec) const {
-    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec));
+    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec, params_.custodians));
     const auto work = market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche));
     QUERN_TRY(const auto escrow, market::escrow_of(params_, spec, work.plan));
     chain::api::TaskEstimate estimate;
@@ -76,6 +76,8 @@ Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::t
     estimate.reward = escrow.reward;
     estimate.verifier_fee = escrow.verifier_fee;
     estimate.verifier_fees = escrow.verifier_fees;
+    estimate.custody_fee = escrow.custody_fee;
+    estimate.custody_fees = escrow.custody_fees;
     estimate.tax = escrow.tax;
     estimate.storage_deposit = escrow.storage_deposit;
     estimate.escrow = escrow.total;

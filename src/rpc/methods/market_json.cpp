@@ -21,6 +21,8 @@ json::Value estimate_json(const chain::api::TaskEstimate& estimate) {
                                 {"reward", quantity(estimate.reward)},
                                 {"verifierFee", quantity(estimate.verifier_fee)},
                                 {"verifierFees", quantity(estimate.verifier_fees)},
+                                {"custodyFee", quantity(estimate.custody_fee)},
+                                {"custodyFees", quantity(estimate.custody_fees)},
                                 {"tax", quantity(estimate.tax)},
                                 {"storageDeposit", quantity(estimate.storage_deposit)},
                                 {"escrow", quantity(estimate.escrow)},
@@ -47,12 +49,17 @@ json::Value reports_json(const Reports& reports) {
     return list;
 }
 
+json::Value custody_json(const std::optional<types::Custody>& custody) {
+    return custody ? types::to_json(*custody) : json::Value();
+}
+
 json::Value claim_json(const types::Task& task, const ShownClaim& shown) {
     const auto& claim = shown.claim;
     const auto stretch = chain::market::stretch_of(task, claim.id.stretch);
     const bool has_loss = claim.step > stretch.before;
     json::Value object = types::to_json(claim);
     object.set("reports", reports_json(shown.reports));
+    object.set("custody", custody_json(shown.custody));
     object.set("firstStep", stretch.before + 1);
     object.set("lastStep", stretch.last());
     object.set("stateName", types::to_string(claim.state));
@@ -63,12 +70,13 @@ json::Value claim_json(const types::Task& task, const ShownClaim& shown) {
 }
 
 Expected<ShownClaim> with_reports(const chain::api::StateView& state, types::Claim claim) {
-    ShownClaim shown{std::move(claim), {}};
+    ShownClaim shown{std::move(claim), {}, {}};
     for (std::uint8_t place = 0; place < shown.claim.drawn; ++place) {
         QUERN_TRY(auto report, read_object<types::VerifierReport>(state, shown.claim.id, place));
         if (!report) return fault("store.corrupt", "a claim lacks a report");
         shown.reports.push_back(std::move(*report));
     }
+    QUERN_TRY(shown.custody, read_object<types::Custody>(state, shown.claim.id));
     return shown;
 }
 

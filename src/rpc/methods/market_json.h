@@ -13,10 +13,11 @@
 namespace quern::rpc::methods {
 
 using Reports = std::vector<chain::types::VerifierReport>;
-// A claim with the reports of those who were drawn for it, by place.
+// A claim with the reports of those who were drawn for it, by place, and its custodians.
 struct ShownClaim {
     chain::types::Claim claim;
     Reports reports;
+    std::optional<chain::types::Custody> custody;
 };
 // A task with its claims that are not settled, after the end the last one: state none where there is none.
 struct TaskClaims {
@@ -28,9 +29,11 @@ struct TaskClaims {
 [[nodiscard]] json::Value estimate_json(const chain::api::TaskEstimate& estimate);
 // With `claim` and `nextClaim`, null where there is none.
 [[nodiscard]] json::Value task_json(const TaskClaims& shown, const chain::api::MarketGuide& guide);
-// With `reports`.
+// With `reports` and `custody`.
 [[nodiscard]] json::Value claim_json(const chain::types::Task& task, const ShownClaim& shown);
 [[nodiscard]] json::Value reports_json(const Reports& reports);
+// Null where there are no custodians.
+[[nodiscard]] json::Value custody_json(const std::optional<chain::types::Custody>& custody);
 [[nodiscard]] json::Value role_bond_json(const chain::types::RoleBond& bond);
 // By name ("solver") or number.
 [[nodiscard]] std::optional<chain::types::Role> role_from(const json::Value& value);

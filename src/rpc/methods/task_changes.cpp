@@ -55,12 +55,17 @@ struct Touched {
     const ObjectChange* task = nullptr;
     std::vector<const ObjectChange*> claims;
     std::vector<const ObjectChange*> reports;
+    std::vector<const ObjectChange*> custody;
 };
 
-// Whether a report's key continues its claim's.
-bool is_of(const ObjectChange& report, const Bytes& claim_key) {
-    return report.key.size() > claim_key.size() &&
-           equal(BytesView(report.key).subspan(1, claim_key.size() - 1), BytesView(claim_key).subspan(1));
+// Whether the key of what belongs to a claim continues that one's.
+bool is_of(const ObjectChange& part, const Bytes& claim_key) {
+    return part.key.size() >= claim_key.size() &&
+           equal(BytesView(part.key).subspan(1, claim_key.size() - 1), BytesView(claim_key).subspan(1));
+}
+
+bool has_any_of(const std::vector<const ObjectChange*>& parts, const Bytes& claim_key) {
+    return std::any_of(parts.begin(), parts.end(), [&](const ObjectChange* each) { return is_of(*each, claim_key); });
 }
 
 bool is_live(const std::optional<Task>& task) { return task && types::is_live(*task); }
@@ -124,9 +129,9 @@ private:
         const Bytes key = types::key_of<Claim>(*id);
         const auto written =
             std::find_if(claims.begin(), claims.end(), [&](const ObjectChange* each) { return each->key == key; });
-        const bool reported = std::any_of(touched.reports.begin(), touched.reports.end(),
-                                          [&](const ObjectChange* each) { return is_of(*each, key); });
-        if (!another && written == claims.end() && !reported) return {};
+        const bool reported = has_any_of(touched.reports, key);
+        const bool kept = has_any_of(touched.custody, key);
+        if (!another && written == claims.end() && !reported && !kept) return {};
         QUERN_TRY(const auto claim, read<Claim>(*id));
         if (!claim) return fault("store.corrupt", "no claim of task " + std::to_string(task.id));
         json::Value fields = json::Value::object({});
@@ -145,6 +150,10 @@ private:
             }
             fields.set("reports", reports_json(reports));
         }
+        if (another || kept) {
+            QUERN_TRY(const auto custody, read<types::Custody>(*id));
+            fields.set("custody", custody_json(custody));
+        }
         set(told, name, std::move(fields));
         return {};
     }
@@ -160,7 +169,8 @@ private:
 Result changes_of_tasks(const chain::api::StateView& state, std::uint64_t since, const Call& call) {
     using types::ObjectPrefix;
     const Bytes prefixes[] = {types::prefix_of<Task>(), types::prefix_of<Claim>(),
-                              types::prefix_of<types::VerifierReport>(), types::prefix_of<types::Dispute>()};
+                              types::prefix_of<types::VerifierReport>(), types::prefix_of<types::Custody>(),
+                              types::prefix_of<types::Dispute>()};
     QUERN_RPC_TRY(const auto changed, state.changed_since(since, prefixes, kMostChanges));
     if (!changed) return json::Value();
     std::map<std::uint64_t, Touched> touched;
@@ -178,6 +188,9 @@ Result changes_of_tasks(const chain::api::StateView& state, std::uint64_t since,
                 break;
             case ObjectPrefix::report:
                 touched[id].reports.push_back(&change);
+                break;
+            case ObjectPrefix::custody:
+                touched[id].custody.push_back(&change);
                 break;
             default:
                 disputes.push_back(id);

@@ -293,6 +293,8 @@ void expect_paid_for(const Bytes& key, const Bytes& value) {
         EXPECT_LE(value.size(), market::kReportBytes);
     } else if (prefix == types::ObjectPrefix::challenge) {
         EXPECT_LE(value.size(), market::kChallengeBytes);
+    } else if (prefix == types::ObjectPrefix::custody) {
+        EXPECT_LE(value.size(), market::custody_bytes(types::decode_record<types::Custody>(value)->custodians.size()));
     }
 }
 
@@ -353,8 +355,12 @@ void World::skip_until(std::uint64_t market_time) {
 void World::skip_until_due(std::uint64_t id) {
     const auto waiting = live(id);
     skip_until(deadline(id));
-    for (const auto& anchor : {market::draw_anchor(waiting.task), market::draw_anchor(waiting.claim)})
+    for (const auto& anchor : {market::draw_anchor(waiting.task), market::draw_anchor(waiting.claim, custody(waiting.claim.id))})
         if (anchor) skip_to(market::draw_height(*anchor));
+}
+
+std::optional<types::Custody> World::custody(const types::ClaimId& id) const {
+    return *state().load<types::Custody>(id);
 }
 
 Result World::tick(std::uint64_t task) {
@@ -444,6 +450,7 @@ std::size_t World::bytes_of(std::uint64_t id) const {
         const auto claim = *types::decode_record<types::Claim>(value);
         for (std::uint8_t place = 0; place < claim.drawn; ++place)
             bytes += state().native(types::key_of<types::VerifierReport>(claim.id, place)).value().size();
+        bytes += state().native(types::key_of<types::Custody>(claim.id)).value_or(Bytes{}).size();
         for (const std::uint64_t number : claim.disputes) {
             const auto stored = state().native(types::key_of<types::Dispute>(number)).value();
             if (types::decode_record<types::Dispute>(stored)->deposit.is_zero()) bytes += stored.size();
@@ -517,6 +524,7 @@ types::TaskProvePayload proof_of(const types::Task& task, const History& history
     payload.history_root = core::history_root(roots);
     payload.history_content =
         crypto::sha256(as_bytes(stretch == 0 ? "history" : "history of " + std::to_string(stretch)));
+    if (task.custodians != 0) payload.custody_content = crypto::sha256(as_bytes("manifest"));
     payload.initial_path = core::history_path(roots, 0);
     payload.final_root = roots.back();
     payload.final_path = core::history_path(roots, roots.size() - 1);

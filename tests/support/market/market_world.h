@@ -136,6 +136,7 @@ struct World {
     }
     [[nodiscard]] types::Claim claim(std::uint64_t id, std::uint8_t round) const;
     [[nodiscard]] std::optional<types::Claim> stored_claim(const types::ClaimId& id) const;
+    [[nodiscard]] std::optional<types::Custody> custody(const types::ClaimId& id) const;
     // In the task's present round.
     [[nodiscard]] TaskClaim live_stretch(std::uint64_t id, std::uint32_t stretch) const;
     // Of the claim while the task runs, else of the task: when a tick moves it on, and why it is where it is.

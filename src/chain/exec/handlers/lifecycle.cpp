@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "chain/exec/handlers/custody.h"
 #include "chain/exec/handlers/draw.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/resolution.h"
@@ -343,9 +344,10 @@ Status draw_verifiers(Context& context, LoadedClaim& live) {
     // Those whom the stretch before it binds are free when that is settled, and this one cannot be before.
     const bool waited = is_next_to_settle(task, claim) &&
                         context.market_ms >= claim.proved_since + market::in_ms(task.spec.windows.verify_s);
+    const std::size_t patience = waited ? params::kMaxDrawTries : params::kMaxPassedOver;
     QUERN_TRY(const auto drawn,
               draw_bonds(context, Role::verifier, terms, draw_hash("verifiers", beacon, claim.id, claim.draws),
-                         task.spec.work.verifiers, waited ? params::kMaxDrawTries : params::kMaxPassedOver));
+                         task.spec.work.verifiers, patience));
     if (drawn.size() < task.spec.work.verifiers) {
         if (waited && drawn.empty()) return await_unverified(context, live, "no_verifiers");
         // Others may bond; who did so after the old beacon was known must not profit from knowing it. Each try is a
@@ -355,6 +357,16 @@ Status draw_verifiers(Context& context, LoadedClaim& live) {
             return {};
         }
     }
+    QUERN_TRY(const auto custody, load_custody(context, claim.id));
+    std::vector<types::Address> custodians;  // those of a draw before have what they were drawn for
+    if (task.custodians != 0 && !custody) {
+        QUERN_TRY(custodians, find_custodians(context, live, {beacon, terms.anchor, 0, drawn, patience}));
+        if (custodians.empty() && !waited) {
+            await_draw(context, claim, "waiting_for_custodians", context.market().min_window_s);
+            return {};
+        }
+    }
+    if (!custodians.empty()) QUERN_CHECK(take_custodians(context, live, custodians, 0));
     claim.verify_beacon = draw_hash("segments", beacon, claim.id, claim.draws);
     ++claim.draws;
     erase_reports(context, claim);
@@ -397,13 +409,22 @@ Status void_without_data(Context& context, LoadedClaim& live) {
 
 Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
-    const bool all = claim.received + claim.missing == claim.drawn;
-    if (deadline_passed && !all) {
+    QUERN_TRY(auto custody, load_custody(context, claim.id));
+    if (deadline_passed && market::awaits_draw(claim, custody)) {
+        QUERN_TRY(const bool drawn, redraw_custodians(context, live, std::move(*custody)));
+        return drawn ? Status{} : void_without_data(context, live);
+    }
+    if (deadline_passed && claim.received < claim.active) {
         const auto silent = [](const types::VerifierReport& report) { return report.custody == 0; };
         QUERN_CHECK(dismiss_silent(context, live, silent, "no_custody_receipt"));
     }
     if (is_data_missing(claim, deadline_passed)) return void_without_data(context, live);
-    if (!deadline_passed && 3 * claim.received < 2 * claim.drawn && !all) return {};
+    // First to its end, so that nobody draws verifiers for what is not kept.
+    QUERN_TRY(const Keeping keeping, judge_custodians(context, live, deadline_passed));
+    if (keeping == Keeping::failed) return void_without_data(context, live);
+    const bool all = claim.received == claim.active;  // who kept silent in a window before is active no more
+    if (keeping == Keeping::waits || (!deadline_passed && 3 * claim.received < 2 * claim.drawn && !all)) return {};
+    QUERN_CHECK(release_custodians(context, claim.id));
     if (claim.received == 0) return redraw_or_give_up(context, live, "verifiers_silent");
     enter(context, claim, ClaimState::committing, context.market_ms + market::in_ms(task.spec.windows.verify_s),
           "data_available");

@@ -64,9 +64,11 @@ void leave(types::Claim& claim, const types::VerifierReport& report);
 // After the proof: waits for the beacon that draws the verifiers; first for `pause_s`, whose end is the draw's anchor,
 // so that nobody has more time between beacon and draw than it takes to send a tick.
 void await_draw(Context& context, types::Claim& claim, std::string_view reason, std::uint64_t pause_s = 0);
-// Draws m verifiers; fewer once `verify_s` have passed in vain.
+// Draws m verifiers, and custodians where the task has some and none were drawn yet; fewer of those, and none of these,
+// once `verify_s` have passed in vain.
 [[nodiscard]] Status draw_verifiers(Context& context, LoadedClaim& live);
-// Each leaves its state once every active verifier has answered, or (deadline_passed) whoever did not is slashed.
+// Each leaves its state once every active verifier has answered, or (deadline_passed) whoever did not is slashed;
+// custody not without its custodians.
 [[nodiscard]] Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passed);
 [[nodiscard]] Status conclude_committing(Context& context, LoadedClaim& live, bool deadline_passed);
 [[nodiscard]] Status conclude_revealing(Context& context, LoadedClaim& live, bool deadline_passed);

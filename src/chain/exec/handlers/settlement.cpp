@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "chain/exec/handlers/custody.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/exec/handlers/resolution.h"
@@ -27,6 +28,7 @@ using types::TaskState;
 Status release_claim(Context& context, LoadedClaim& live, bool punished) {
     live.claim.voided = false;
     QUERN_CHECK(release_reports(context, live.claim));
+    QUERN_CHECK(release_custodians(context, live.claim.id));
     return drop_commitments(context, live, punished);
 }
 
@@ -141,7 +143,7 @@ Status record_proof(Context& context, const types::Task& task, const Claim& clai
     return {};
 }
 
-// The solver and those whose reports stand.
+// The solver, those whose reports stand, and those who keep what they were drawn for.
 Status pay_claim(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
     const Uint256 reward = market::solver_reward(claim);
@@ -153,7 +155,7 @@ Status pay_claim(Context& context, LoadedClaim& live) {
     for (const auto& report : reports)
         if (is_active(report) && report.revealed())
             QUERN_CHECK(pay_from_escrow(context, task, report.verifier, fee, "verifier_fee"));
-    return {};
+    return pay_custodians(context, live);
 }
 
 // The solver's lock for a claim that is settled goes on to a stretch that has none yet, or is free.
@@ -233,8 +235,8 @@ std::uint32_t round_begun(const types::Task& task, std::uint32_t stretch) {
     return before_present > present ? task.rounds_begun.front() : task.rounds_begun[present - before_present];
 }
 
-// Erases a claim with its reports, and disputes and sealed verdicts, whose deposits go back, as far as `left` objects
-// go: a claim with its reports is one. None is open. Whether it is gone.
+// Erases a claim with its reports and custodians, and disputes and sealed verdicts, whose deposits go back, as far as `left` objects
+// go: a claim with those is one. None is open. Whether it is gone.
 Expected<bool> delete_claim(Context& context, const types::ClaimId& id, std::size_t& left) {
     QUERN_TRY(auto claim, context.state.load<Claim>(id));
     if (!claim) return true;
@@ -257,6 +259,7 @@ Expected<bool> delete_claim(Context& context, const types::ClaimId& id, std::siz
     }
     for (std::uint8_t place = 0; place < claim->drawn; ++place)
         context.state.erase_native(types::key_of<types::VerifierReport>(id, place));
+    context.state.erase_native(types::key_of<types::Custody>(id));
     context.state.erase_native(types::key_of<Claim>(id));
     --left;
     return true;

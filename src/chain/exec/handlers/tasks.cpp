@@ -93,7 +93,7 @@ Uint256 escrow_total(const params::MarketParams& market, const types::TaskSubmit
 // --- submit ----------------------------------------------------------------------------------------------------------
 
 Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& market, const Payload& data) {
-    QUERN_TRY(const auto plan, core::check_task_spec(data));
+    QUERN_TRY(const auto plan, core::check_task_spec(data, market.custodians));
     if (data.work.verifiers < market.min_verifiers || data.work.verifiers > market.max_verifiers)
         return fail("task.bad_verifiers",
                     std::to_string(market.min_verifiers) + " to " + std::to_string(market.max_verifiers));
@@ -136,6 +136,8 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     market::set_plan(task, plan);
     task.escrow = escrow.total;
     task.deposit = escrow.storage_deposit;
+    task.custodians = static_cast<std::uint8_t>(context.market().custodians);
+    task.custody_fee = escrow.custody_fee;
     task.start_root = data.init_root;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter, task.escrow, task.deposit});
     open_bidding(context, task, "submitted");
@@ -302,7 +304,10 @@ Status Handler<NativeKind::task_checkpoint>::apply(Context& context, const Paylo
 
 // --- prove -----------------------------------------------------------------------------------------------------------
 
-Status Handler<NativeKind::task_prove>::check_form(const params::MarketParams&, const Payload& data) {
+Status Handler<NativeKind::task_prove>::check_form(const params::MarketParams& market, const Payload& data) {
+    if (data.custody_content.is_zero() != (market.custodians == 0))
+        return fail("prove.custody_content", market.custodians == 0 ? "there are no custodians to name a manifest for"
+                                                                    : "custodians keep what a manifest names");
     return check_task_id(data.task);
 }
 
@@ -341,6 +346,7 @@ Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& d
     if (task.spec.work.interval == stretch.steps && claim.first_loss == 0) claim.first_loss = data.loss;
     claim.history_root = data.history_root;
     claim.history_content = data.history_content;
+    claim.custody_content = data.custody_content;
     claim.final_root = data.final_root;
     claim.proved_since = context.market_ms;
     await_draw(context, claim, "proved");

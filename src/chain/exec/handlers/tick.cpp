@@ -1,6 +1,7 @@
 // tick: moves on whatever waits past its deadline. Anybody may send it; a tick that is not due fails.
 #include <limits>
 
+#include "chain/exec/handlers/custody.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
@@ -64,12 +65,18 @@ Status delete_task(Context& context, types::Task& task) {
     return {};
 }
 
-template <class Object>  // a task or a claim
-Status check_due(const Context& context, const Object& object) {
-    if (context.market_ms < object.deadline) return too_early(object.deadline);
-    if (const auto anchor = market::draw_anchor(object); anchor && context.height < market::draw_height(*anchor))
+// `anchor`: of what the tick draws, if it draws.
+Status check_due(const Context& context, std::uint64_t deadline, std::optional<std::uint64_t> anchor) {
+    if (context.market_ms < deadline) return too_early(deadline);
+    if (anchor && context.height < market::draw_height(*anchor))
         return fail("tick.too_early", "due at height " + std::to_string(market::draw_height(*anchor)));
     return {};
+}
+
+Expected<std::optional<std::uint64_t>> anchor_of(const Context& context, const types::Claim& claim) {
+    if (claim.state != ClaimState::custody) return market::draw_anchor(claim);
+    QUERN_TRY(const auto custody, load_custody(context, claim.id));
+    return market::draw_anchor(claim, custody);
 }
 
 Status move_on(Context& context, LoadedClaim& live) {
@@ -110,7 +117,8 @@ Status tick_claims(Context& context, const types::Task& task) {
         QUERN_TRY(auto claim, load_claim(context.state, id));
         if (types::is_final(claim.state)) continue;
         if (claim.state == ClaimState::challenge && !is_next_to_settle(task, claim)) continue;
-        if (auto due = check_due(context, claim); !due) {
+        QUERN_TRY(const auto anchor, anchor_of(context, claim));
+        if (auto due = check_due(context, claim.deadline, anchor); !due) {
             if (claim.deadline < earliest && !outcome) outcome = std::move(due);
             earliest = std::min(earliest, claim.deadline);
             continue;
@@ -133,7 +141,7 @@ Status move_on(Context& context, types::Task& task) {
 // Of a task that is open, assigned or final.
 Status tick_task(Context& context, types::Task& task) {
     if (types::is_final(task.state)) return delete_task(context, task);
-    QUERN_CHECK(check_due(context, task));
+    QUERN_CHECK(check_due(context, task.deadline, market::draw_anchor(task)));
     QUERN_CHECK(move_on(context, task));
     store_task(context.state, task);
     return {};

@@ -1,5 +1,8 @@
 // custody_receipt, verify_commit, verify_reveal: what drawn verifiers send, each in its state of the round; that data
-// is missing as long as nothing was committed.
+// is missing as long as nothing was committed. Receipts are custodians', too.
+#include <algorithm>
+
+#include "chain/exec/handlers/custody.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
@@ -17,21 +20,37 @@ namespace {
 using types::ClaimState;
 using types::NativeKind;
 
+constexpr std::string_view kNotDrawn = "verify.not_drawn";  // of load_own_report, too
+
 struct OwnReport {
     LiveClaim live;
     types::VerifierReport report;
 };
 
-// The task's claim in one of `states` and the sender's standing report in it.
+// Whether what ends with the claim's deadline is the wait for a beacon: verifiers' time is not over with it.
+Expected<bool> awaits_beacon(const Context& context, const types::Claim& claim) {
+    if (claim.state != ClaimState::custody) return market::awaits_forced_beacon(claim);
+    QUERN_TRY(const auto custody, load_custody(context, claim.id));
+    return market::awaits_draw(claim, custody);
+}
+
+// The task's claim, in one of `states`.
+template <class Payload>
+Expected<LiveClaim> load_open(const Context& context, const Payload& data, std::initializer_list<ClaimState> states) {
+    QUERN_TRY(auto live, load_live(context.state, data.task, data.stretch));
+    QUERN_CHECK(check_state_is(live.claim, states));
+    QUERN_TRY(const bool waits, awaits_beacon(context, live.claim));
+    if (context.market_ms >= live.claim.deadline && !waits)
+        return fail("task.deadline_passed", "market time " + std::to_string(live.claim.deadline));
+    return live;
+}
+
+// The same with the sender's standing report in it.
 template <class Payload>
 Expected<OwnReport> load_own(const Context& context, const Payload& data, std::initializer_list<ClaimState> states) {
     OwnReport own;
-    QUERN_TRY(own.live, load_live(context.state, data.task, data.stretch));
-    const auto& claim = own.live.claim;
-    QUERN_CHECK(check_state_is(claim, states));
-    if (context.market_ms >= claim.deadline && !market::awaits_forced_beacon(claim))
-        return fail("task.deadline_passed", "market time " + std::to_string(claim.deadline));
-    QUERN_TRY(own.report, load_own_report(context, claim));
+    QUERN_TRY(own.live, load_open(context, data, states));
+    QUERN_TRY(own.report, load_own_report(context, own.live.claim));
     if (!is_active(own.report)) return fail("verify.not_active");
     return own;
 }
@@ -46,40 +65,88 @@ Status Handler<NativeKind::custody_receipt>::check_form(const params::MarketPara
 }
 
 struct Handler<NativeKind::custody_receipt>::Prepared {
-    OwnReport own;
+    LiveClaim live;
+    std::optional<types::VerifierReport> report;  // the sender's, as a verifier ...
+    std::optional<types::Custody> custody;        // ... or as a custodian,
+    std::size_t place = 0;                        // who has this one
 };
+
+namespace {
+
+using types::CustodyReceiptPayload;
+
+Status check_receipt(const types::Claim& claim, const types::VerifierReport& report, const CustodyReceiptPayload& data) {
+    if (!is_active(report)) return fail("verify.not_active");
+    if (claim.state == ClaimState::custody)
+        return report.custody == 0 ? Status{} : fail("verify.already_received");
+    // Others have ended the custody window, or what a replay reads later was not there: to wait for it must not cost.
+    if (data.data_ok) return fail("task.wrong_state", types::to_string(claim.state));
+    return report.commitment.is_zero() ? Status{} : fail("verify.already_committed");
+}
+
+// The sender's among them. Errors: verify.not_drawn and those of who may not answer.
+Expected<std::size_t> own_place(const Context& context, const types::Claim& claim,
+                                const std::optional<types::Custody>& custody) {
+    if (!custody) return fail(kNotDrawn);
+    const auto& list = custody->custodians;
+    const auto own = std::find_if(list.begin(), list.end(),
+                                  [&](const types::Custodian& each) { return each.address == context.sender; });
+    if (own == list.end()) return fail(kNotDrawn);
+    QUERN_CHECK(check_state_is(claim, {ClaimState::custody}));
+    if (market::awaits_draw(claim, custody)) return fail("verify.not_active", "custodians are drawn again");
+    if (own->receipt != 0) return fail("verify.already_received");
+    return static_cast<std::size_t>(own - list.begin());
+}
+
+Status receive(Context& context, types::Claim& claim, types::VerifierReport& report, bool data_ok) {
+    if (report.custody == 1) --claim.received;  // it takes that back
+    ++(data_ok ? claim.received : claim.missing);
+    if (!data_ok) {  // without the data there is nothing to answer for
+        leave(claim, report);
+        QUERN_CHECK(unlock_bond(context, claim.id.task, types::Role::verifier, report.verifier, report.locked));
+        report.locked = Uint256();
+    }
+    report.custody = data_ok ? 1 : 2;
+    store_report(context.state, report);
+    return {};
+}
+
+// Whatever it says, it has answered.
+Status receive(Context& context, types::Custody& custody, std::size_t place, bool data_ok) {
+    auto& custodian = custody.custodians[place];
+    custodian.receipt = data_ok ? 1 : 2;
+    context.state.store(types::key_of<types::Custody>(custody.claim), custody);
+    return unlock_bond(context, custody.claim.task, types::Role::custodian, custodian.address, custody.lock);
+}
+
+}  // namespace
 
 auto Handler<NativeKind::custody_receipt>::check_state(const Context& context, const Payload& data)
     -> Expected<Prepared> {
-    QUERN_TRY(auto own, load_own(context, data, {ClaimState::custody, ClaimState::committing}));
-    if (own.live.claim.state == ClaimState::custody) {
-        if (own.report.custody != 0) return fail("verify.already_received");
-        return Prepared{std::move(own)};
+    Prepared prepared;
+    QUERN_TRY(prepared.live, load_open(context, data, {ClaimState::custody, ClaimState::committing}));
+    const auto& claim = prepared.live.claim;
+    auto report = load_own_report(context, claim);
+    if (report) {
+        QUERN_CHECK(check_receipt(claim, *report, data));
+        prepared.report = std::move(*report);
+        return prepared;
     }
-    // Others have ended the custody window, or what a replay reads later was not there: to wait for it must not cost.
-    if (data.data_ok) return fail("task.wrong_state", types::to_string(own.live.claim.state));
-    if (!own.report.commitment.is_zero()) return fail("verify.already_committed");
-    return Prepared{std::move(own)};
+    if (report.error().name != kNotDrawn) return fail(report.error());
+    QUERN_TRY(prepared.custody, load_custody(context, claim.id));
+    QUERN_TRY(prepared.place, own_place(context, claim, prepared.custody));
+    return prepared;
 }
 
 Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Payload& data, Prepared&& prepared) {
-    auto& own = prepared.own;
-    auto& report = own.report;
-    auto& claim = own.live.claim;
-    if (report.custody == 1) --claim.received;  // it takes that back
-    ++(data.data_ok ? claim.received : claim.missing);
-    if (!data.data_ok) {  // without the data there is nothing to answer for
-        leave(claim, report);
-        QUERN_CHECK(unlock_bond(context, data.task, types::Role::verifier, report.verifier, report.locked));
-        report.locked = Uint256();
-    }
-    report.custody = data.data_ok ? 1 : 2;
-    store_report(context.state, report);
+    auto& [live, report, custody, place] = prepared;
+    QUERN_CHECK(report ? receive(context, live.claim, *report, data.data_ok)
+                       : receive(context, *custody, place, data.data_ok));
     emit(context, types::KindGroup::verification,
          events::CustodyReceived{data.task, context.sender, data.stretch, data.data_ok});
-    QUERN_CHECK(claim.state == ClaimState::custody ? conclude_custody(context, own.live, false)
-                                                   : conclude_committing(context, own.live, false));
-    store_live(context.state, own.live);
+    QUERN_CHECK(live.claim.state == ClaimState::custody ? conclude_custody(context, live, false)
+                                                        : conclude_committing(context, live, false));
+    store_live(context.state, live);
     return {};
 }
 

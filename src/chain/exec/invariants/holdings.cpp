@@ -74,6 +74,13 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
             QUERN_TRY(const auto report, types::decode_record<types::VerifierReport>(*value));
             return Holdings{{}, {{{Role::verifier, report.verifier}, report.locked}}};
         }
+        case ObjectPrefix::custody: {
+            QUERN_TRY(const auto custody, types::decode_record<types::Custody>(*value));
+            Holdings held;
+            for (const auto& custodian : custody.custodians)
+                if (custodian.receipt == 0) held.locks[{Role::custodian, custodian.address}] += custody.lock;
+            return held;
+        }
         case ObjectPrefix::challenge: {
             QUERN_TRY(const auto challenge, types::decode_record<types::ChallengeCommitment>(*value));
             return Holdings{challenge.deposit, {{{challenge.role, challenge.challenger}, challenge.stake}}};

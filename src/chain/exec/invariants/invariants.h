@@ -12,7 +12,7 @@ namespace quern::chain::exec::invariants {
 inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 
 // Accounts + bonds and stakes (bonded and unbonding) + escrows + deposits + vaults + burned = minted. Each bond covers
-// its locked part, which is what seats, bids, claims, reports, challenges and open disputes lock of it; no object has a
+// its locked part, which is what seats, bids, claims, reports, custodians, challenges and open disputes lock of it; no object has a
 // prefix that is reserved or unknown. Errors invariant.supply, invariant.bond_locks, invariant.lock_sum,
 // object.*.
 [[nodiscard]] Status check_holdings(const state::Overlay& state);
@@ -23,7 +23,8 @@ inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 // invariant.escrow.
 [[nodiscard]] Status check_escrow(const state::Overlay& state);
 // A claim has as many reports as it says, and counts right what they say; there are none without it. Error
-// invariant.report_counts.
+// invariant.report_counts. The same of its custodians, who lock nothing once custody is over, and without whose quorum
+// no claim leaves it. Error invariant.custody.
 [[nodiscard]] Status check_reports(const state::Overlay& state);
 // The tables of draws from the next epoch on hold each bond of a drawn role at its place with what is bonded, and
 // nobody else, and each node of theirs the sums of those below. Error invariant.draw_table.

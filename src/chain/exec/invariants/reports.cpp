@@ -1,4 +1,5 @@
 #include "chain/exec/invariants/invariants.h"
+#include "chain/market/custody.h"
 
 namespace quern::chain::exec::invariants {
 namespace {
@@ -6,6 +7,10 @@ namespace {
 Status wrong(const types::ClaimId& id) {
     return fail("invariant.report_counts",
                 "task " + std::to_string(id.task) + " stretch " + std::to_string(id.stretch));
+}
+
+Status wrong_custody(const types::ClaimId& id) {
+    return fail("invariant.custody", "task " + std::to_string(id.task) + " stretch " + std::to_string(id.stretch));
 }
 
 // What the claim says of its reports, counted anew.
@@ -46,7 +51,30 @@ Status check_erased(const state::Overlay& state, const Bytes& claim_key) {
     QUERN_TRY(const auto claim, types::decode_record<types::Claim>(*before));
     for (std::uint8_t place = 0; place < claim.drawn; ++place)
         if (state.native(types::key_of<types::VerifierReport>(claim.id, place))) return wrong(claim.id);
+    if (state.native(types::key_of<types::Custody>(claim.id))) return wrong_custody(claim.id);
     return {};
+}
+
+// Custodians that are there are those of a claim whose task has so many of each, and answer only while it may wait for
+// their receipts, or for the games of a void one.
+Status check_custody(const state::Overlay& state, const types::Custody& custody, const types::Claim* claim) {
+    QUERN_TRY(const auto task, state.load<types::Task>(custody.claim.task));
+    const std::size_t drawn = custody.custodians.size();
+    if (claim == nullptr || !task || claim->custody_content.is_zero() || drawn > task->custodians ||
+        drawn < market::custody_quorum(task->custodians) || custody.draws == 0 || custody.draws > params::kMaxDraws)
+        return wrong_custody(custody.claim);
+    const bool waits = claim->state == types::ClaimState::custody;
+    if ((!custody.lock.is_zero() && !waits && !claim->voided) || (waits && custody.draw_at != 0 && !custody.lock.is_zero()))
+        return wrong_custody(custody.claim);
+    // Nothing goes on that a quorum has not said it keeps.
+    const bool gone_on = claim->state >= types::ClaimState::committing && !claim->voided &&
+                         claim->state != types::ClaimState::voided;
+    return gone_on && !market::is_kept(custody) ? wrong_custody(custody.claim) : Status{};
+}
+
+Status check_custody_of(const state::Overlay& state, const types::Claim& claim) {
+    QUERN_TRY(const auto custody, state.load<types::Custody>(claim.id));
+    return custody ? check_custody(state, *custody, &claim) : Status{};
 }
 
 }  // namespace
@@ -60,9 +88,14 @@ Status check_reports(const state::Overlay& state) {
         } else if (is_claim) {
             QUERN_TRY(const auto claim, types::decode_record<types::Claim>(*value));
             QUERN_CHECK(check_counts(state, claim.id, claim));
+            QUERN_CHECK(check_custody_of(state, claim));
         } else if (value && key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::report)) {
             QUERN_TRY(const auto report, types::decode_record<types::VerifierReport>(*value));
             QUERN_CHECK(check_report(state, report));
+        } else if (value && key[0] == static_cast<std::uint8_t>(types::ObjectPrefix::custody)) {
+            QUERN_TRY(const auto custody, types::decode_record<types::Custody>(*value));
+            QUERN_TRY(const auto claim, state.load<types::Claim>(custody.claim));
+            QUERN_CHECK(check_custody(state, custody, claim ? &*claim : nullptr));
         }
     }
     return {};
