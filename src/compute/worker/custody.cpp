@@ -1,0 +1,282 @@
+#include "compute/worker/custody.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "base/mutex.h"
+#include "compute/core/state_content.h"
+#include "crypto/content_id.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using core::CustodyManifest;
+using crypto::CellCode;
+using crypto::FragmentIds;
+using crypto::kContentLeafBytes;
+
+constexpr std::uint64_t kWindowBytes = 64 * kContentLeafBytes;  // that are read at once
+
+// A content of the node's by windows that begin with a leaf, each checked.
+class Windows {
+public:
+    [[nodiscard]] static Expected<Windows> open(NodeView& node, const Hash32& id, const CustodyLimits& limits) {
+        QUERN_TRY(ContentLeaves leaves, node.content_leaves(id, limits.content_bytes));
+        return Windows(node, id, std::move(leaves), limits.cancellation);
+    }
+    [[nodiscard]] std::uint64_t size() const { return leaves_.size; }
+    [[nodiscard]] Expected<Bytes> read(std::uint64_t first, std::uint64_t length) const {
+        if (is_requested(cancellation_)) return busy("worker.stopped");
+        if (length == 0) return Bytes{};
+        QUERN_TRY(Bytes bytes, node_.read_content(id_, first, length));
+        const std::vector<Hash32> read = bytes.empty() ? std::vector<Hash32>{} : crypto::content_leaves(bytes);
+        const std::uint64_t number = first / kContentLeafBytes;
+        if (bytes.size() != length || number + read.size() > leaves_.leaves.size() ||
+            !std::equal(read.begin(), read.end(), leaves_.leaves.begin() + static_cast<std::ptrdiff_t>(number)))
+            return busy(kIdMismatch, to_hex(id_) + " leaf " + std::to_string(number));
+        return bytes;
+    }
+    // The next window from `at`, which it moves on; empty at the end.
+    [[nodiscard]] Expected<Bytes> next(std::uint64_t& at) const {
+        const std::uint64_t length = std::min(kWindowBytes, size() - at);
+        QUERN_TRY(Bytes bytes, read(at, length));
+        at += length;
+        return bytes;
+    }
+
+private:
+    Windows(NodeView& node, const Hash32& id, ContentLeaves leaves, const Cancellation* cancellation)
+        : node_(node), id_(id), leaves_(std::move(leaves)), cancellation_(cancellation) {}
+    NodeView& node_;
+    Hash32 id_;
+    ContentLeaves leaves_;
+    const Cancellation* cancellation_;
+};
+
+Expected<FragmentIds> fragment_ids(CellCode code, const Windows& content) {
+    QUERN_TRY(crypto::FragmentHasher hasher, crypto::FragmentHasher::make(code));
+    for (std::uint64_t at = 0; at < content.size();) {
+        QUERN_TRY(const Bytes window, content.next(at));
+        hasher.update(window);
+    }
+    return hasher.finish();
+}
+
+// Takes what was made and not yet sent.
+std::size_t take(Bytes& made, std::size_t& taken, std::span<std::uint8_t> buffer) {
+    const std::size_t count = std::min(buffer.size(), made.size() - taken);
+    std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(taken), count, buffer.begin());
+    taken += count;
+    return count;
+}
+
+// One fragment of a content, made while it is sent: n fragments are n passes, and no disk nor memory.
+class FragmentSource {
+public:
+    FragmentSource(const Windows& content, CellCode code, unsigned fragment)
+        : content_(content), code_(code), fragment_(fragment) {}
+    FragmentSource(const FragmentSource&) = delete;
+    FragmentSource& operator=(const FragmentSource&) = delete;
+
+    [[nodiscard]] Expected<std::size_t> read(std::span<std::uint8_t> buffer) {
+        if (!encoder_) {
+            const auto sink = [this](unsigned, BytesView cell) -> Status {
+                append(made_, cell);
+                return {};
+            };
+            QUERN_TRY(auto encoder, crypto::FragmentEncoder::make(code_, {fragment_}, sink));
+            encoder_.emplace(std::move(encoder));
+        }
+        while (taken_ == made_.size() && !finished_) {
+            made_.clear();
+            taken_ = 0;
+            QUERN_TRY(const Bytes window, content_.next(at_));
+            QUERN_CHECK(encoder_->update(window));
+            if (at_ < content_.size()) continue;
+            QUERN_CHECK(encoder_->finish());
+            finished_ = true;
+        }
+        return take(made_, taken_, buffer);
+    }
+
+private:
+    const Windows& content_;
+    const CellCode code_;
+    const unsigned fragment_;
+    std::optional<crypto::FragmentEncoder> encoder_;
+    std::uint64_t at_ = 0;
+    bool finished_ = false;
+    Bytes made_;
+    std::size_t taken_ = 0;
+};
+
+Expected<FragmentIds> put_fragments(NodeView& node, CellCode code, const Hash32& id, const CustodyLimits& limits) {
+    QUERN_TRY(const Windows content, Windows::open(node, id, limits));
+    QUERN_TRY(FragmentIds ids, fragment_ids(code, content));
+    for (unsigned i = 0; i < code.total; ++i) {
+        QUERN_TRY(const bool known, node.has_content(ids.fragments[i]));
+        if (known) continue;
+        FragmentSource source(content, code, i);
+        QUERN_CHECK(node.put_stream(ids.fragments[i], crypto::fragment_bytes(ids.size, code.data),
+                                    [&](std::span<std::uint8_t> buffer) { return source.read(buffer); }));
+    }
+    return ids;
+}
+
+// Between a thread that decodes and one that sends: one piece at a time.
+class Pipe {
+public:
+    // Waits until the piece before it was taken. Error worker.stopped: nobody takes any more.
+    [[nodiscard]] Status give(BytesView piece) {
+        MutexLock lock(mutex_);
+        while (taken_ < piece_.size() && !closed_) changed_.wait(lock);
+        if (closed_) return busy("worker.stopped");
+        piece_ = to_bytes(piece);
+        taken_ = 0;
+        changed_.notify_all();
+        return {};
+    }
+    void end(Status result) {
+        const MutexLock lock(mutex_);
+        result_ = std::move(result);
+        ended_ = true;
+        changed_.notify_all();
+    }
+    [[nodiscard]] Expected<std::size_t> read(std::span<std::uint8_t> buffer) {
+        MutexLock lock(mutex_);
+        while (taken_ == piece_.size() && !ended_) changed_.wait(lock);
+        if (taken_ == piece_.size()) {
+            QUERN_CHECK(result_);
+            return std::size_t{0};
+        }
+        const std::size_t count = take(piece_, taken_, buffer);
+        changed_.notify_all();
+        return count;
+    }
+    // Nothing is taken any more.
+    void close() {
+        const MutexLock lock(mutex_);
+        closed_ = true;
+        changed_.notify_all();
+    }
+    [[nodiscard]] Status result() const {
+        const MutexLock lock(mutex_);
+        return result_;
+    }
+
+private:
+    mutable Mutex mutex_;
+    CondVar changed_;
+    Bytes piece_ QUERN_GUARDED_BY(mutex_);
+    std::size_t taken_ QUERN_GUARDED_BY(mutex_) = 0;
+    bool ended_ QUERN_GUARDED_BY(mutex_) = false;
+    bool closed_ QUERN_GUARDED_BY(mutex_) = false;
+    Status result_ QUERN_GUARDED_BY(mutex_);
+};
+
+// One of a content of `size` bytes; another size is another content, and its bytes no fragment.
+Expected<Windows> open_fragment(NodeView& node, const CustodyManifest& manifest, const FragmentIds& ids,
+                                unsigned number, const CustodyLimits& limits) {
+    const std::uint64_t bytes = crypto::fragment_bytes(ids.size, manifest.code.data);
+    CustodyLimits of_fragment = limits;
+    of_fragment.content_bytes = std::min(limits.content_bytes, bytes);
+    QUERN_TRY(Windows fragment, Windows::open(node, ids.fragments[number], of_fragment));
+    if (fragment.size() != bytes) return fail(kWrongCustody, to_hex(ids.fragments[number]) + " has another size");
+    return fragment;
+}
+
+}  // namespace
+
+Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor::Program& program,
+                                               const Hash32& history, const core::HistoryManifest& manifest,
+                                               const CustodyLimits& limits) {
+    QUERN_CHECK(core::check_manifest(manifest));
+    const std::vector<Hash32>& states = manifest.checkpoint_contents;  // two at least
+    std::set<Hash32> contents{history};
+    for (const Hash32& state : std::set<Hash32>{states.front(), states[states.size() - 2], states.back()}) {
+        contents.insert(state);
+        QUERN_TRY(const Bytes bytes, node.get_content(state, limits.content_bytes));
+        if (!core::is_state_content(bytes)) continue;
+        QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(bytes));
+        if (roots.size() != program.slots.size()) return fail("state.wrong_size");
+        for (const std::size_t slot : core::own_contents(program, roots)) contents.insert(roots[slot]);
+    }
+    return std::vector<Hash32>(contents.begin(), contents.end());
+}
+
+Expected<Hash32> put_custody(NodeView& node, CellCode code, std::span<const Hash32> contents,
+                             const CustodyLimits& limits) {
+    CustodyManifest manifest{code, {}};
+    for (const Hash32& content : contents) {
+        QUERN_TRY(FragmentIds ids, put_fragments(node, code, content, limits));
+        manifest.contents.push_back(std::move(ids));
+    }
+    QUERN_CHECK(core::check_custody(manifest));
+    return node.put_content(core::encode(manifest));
+}
+
+Expected<CustodyManifest> fetch_custody(NodeView& node, const Hash32& id, CellCode code) {
+    QUERN_TRY(const Bytes bytes, node.get_content(id, core::kMaxCustodyManifestBytes));
+    QUERN_TRY(CustodyManifest manifest, core::decode_custody_manifest(bytes));
+    if (manifest.code != code) return fail(kWrongCustody, "another code");
+    return manifest;
+}
+
+Status check_custody(NodeView& node, const CustodyManifest& manifest, std::span<const Hash32> contents,
+                     const CustodyLimits& limits) {
+    const bool same = std::equal(contents.begin(), contents.end(), manifest.contents.begin(), manifest.contents.end(),
+                                 [](const Hash32& id, const FragmentIds& ids) { return id == ids.content; });
+    if (!same) return fail(kWrongCustody, "other contents");
+    for (const FragmentIds& named : manifest.contents) {
+        QUERN_TRY(const Windows content, Windows::open(node, named.content, limits));
+        QUERN_TRY(const FragmentIds made, fragment_ids(manifest.code, content));
+        if (made != named) return fail(kWrongCustody, "other fragments of " + to_hex(named.content));
+    }
+    return {};
+}
+
+Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, unsigned place, const CustodyLimits& limits) {
+    for (const FragmentIds& ids : manifest.contents) QUERN_CHECK(open_fragment(node, manifest, ids, place, limits));
+    return {};
+}
+
+Status restore_content(NodeView& node, const CustodyManifest& manifest, const Hash32& content,
+                       const CustodyLimits& limits) {
+    const FragmentIds* const ids = manifest.find(content);
+    if (ids == nullptr || ids->size > limits.content_bytes) return fail(kContentNotFound, to_hex(content));
+    std::vector<std::pair<unsigned, Windows>> found;
+    Error last{kContentNotFound, to_hex(content)};
+    for (unsigned i = 0; i < manifest.code.total && found.size() < manifest.code.data; ++i) {
+        auto fragment = open_fragment(node, manifest, *ids, i, limits);
+        if (fragment)
+            found.emplace_back(i, std::move(*fragment));
+        else
+            last = fragment.error();
+    }
+    // Of the fragments that are missing the last says whether it may still come.
+    if (found.size() < manifest.code.data) return fail(std::move(last));
+    // One thread reads and another sends, each over a connection of its own.
+    const std::unique_ptr<NodeView> sending = node.another();
+    if (sending == nullptr) return busy("custody.no_connection");
+    std::vector<crypto::GivenFragment> given;
+    for (const auto& [number, fragment] : found)
+        given.push_back({number, [&from = fragment](std::uint64_t offset, std::uint64_t length) {
+                             return from.read(offset, length);
+                         }});
+    Pipe pipe;
+    std::thread decoder([&] {
+        pipe.end(crypto::decode_fragments(manifest.code, content, ids->size, given,
+                                          [&](BytesView piece) { return pipe.give(piece); }));
+    });
+    const Status sent =
+        sending->put_stream(content, ids->size, [&](std::span<std::uint8_t> buffer) { return pipe.read(buffer); });
+    pipe.close();
+    decoder.join();
+    // The node may have had it meanwhile and read nothing.
+    if (sent) return {};
+    const Status decoded = pipe.result();
+    return !decoded && decoded.error().name == "fragments.wrong_content" ? decoded : sent;
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,58 @@
+// The contents of a claim's history that custodians keep by fragment (crypto/content_fragments.h,
+// compute/core/custody_manifest.h): which they are, their fragments in a node's store, whether a manifest is right, and
+// a content out of its fragments. Used by solvers, custodians, verifiers, and whoever lacks a content. Everything is
+// read and sent by windows: memory is a few MiB and the leaf hashes of the content, whatever its size. Each call uses
+// the node that it is given alone.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/cancellation.h"
+#include "compute/core/custody_manifest.h"
+#include "compute/core/history.h"
+#include "compute/worker/node_view.h"
+#include "vm/tensor/graph.h"
+
+namespace quern::compute::worker {
+
+// How a run that reads contents is bounded.
+struct CustodyLimits {
+    std::uint64_t content_bytes = core::kMaxCustodyContentBytes;  // of each content
+    const Cancellation* cancellation = nullptr;                   // requested: worker.stopped (busy)
+};
+
+inline constexpr std::string_view kWrongCustody = "custody.wrong_manifest";
+
+// The ids that a custody manifest of this history must have, ascending, each once: `history`, which is the manifest's
+// content; the states with which the stretch and its last segment begin and with which it ends; their slots that are
+// contents of their own. A first state that is a file has none. Errors: those of NodeView::get_content,
+// core::slot_roots; state.wrong_size (slots that are not the program's).
+[[nodiscard]] Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor::Program& program,
+                                                             const Hash32& history,
+                                                             const core::HistoryManifest& manifest,
+                                                             const CustodyLimits& limits);
+
+// Puts all fragments of these contents, which are ascending, and the manifest into the node's store, and gives the
+// manifest's id. What is there already is not sent again, so that it may be called again after any error. Errors:
+// code.bad_shape, custody.too_many, the node's.
+[[nodiscard]] Expected<Hash32> put_custody(NodeView& node, crypto::CellCode code, std::span<const Hash32> contents,
+                                           const CustodyLimits& limits);
+
+// The manifest `id`. Errors: core::decode_custody_manifest's; custody.wrong_manifest (another code); the node's.
+[[nodiscard]] Expected<core::CustodyManifest> fetch_custody(NodeView& node, const Hash32& id, crypto::CellCode code);
+// Makes all ids of these contents again. Error custody.wrong_manifest: the manifest lacks one, has another beside them,
+// or names what are not its fragments. Others: the node's.
+[[nodiscard]] Status check_custody(NodeView& node, const core::CustodyManifest& manifest,
+                                   std::span<const Hash32> contents, const CustodyLimits& limits);
+// Has the node fetch what the custodian at `place`, below n, keeps. Errors: custody.wrong_manifest (a fragment has
+// another size than the manifest says); the node's.
+[[nodiscard]] Status fetch_fragments(NodeView& node, const core::CustodyManifest& manifest, unsigned place,
+                                     const CustodyLimits& limits);
+// Puts the content into the node's store out of any k of its fragments that can be had, those of the data first.
+// Errors: content.not_found (fewer than k can be had, or it is not in the manifest); fragments.wrong_content; the
+// node's.
+[[nodiscard]] Status restore_content(NodeView& node, const core::CustodyManifest& manifest, const Hash32& content,
+                                     const CustodyLimits& limits);
+
+}  // namespace quern::compute::worker
