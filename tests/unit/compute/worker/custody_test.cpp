@@ -1,0 +1,177 @@
+// What custodians keep of a history: which contents, how they become fragments, and what becomes of wrong ones.
+#include "compute/worker/custody.h"
+
+#include <gtest/gtest.h>
+
+#include "compute/core/state_content.h"
+#include "content_node.h"
+#include "unit/vm/tensor/test_programs.h"
+
+namespace quern::compute::worker {
+namespace {
+
+namespace tensor = vm::tensor;
+using core::CustodyManifest;
+
+class SharedNode final : public test::ContentNode {
+public:
+    explicit SharedNode(test::Contents& contents) : ContentNode(contents), contents_(contents) {}
+    std::unique_ptr<NodeView> another() const override { return std::make_unique<SharedNode>(contents_); }
+
+private:
+    test::Contents& contents_;
+};
+
+constexpr crypto::CellCode kCode{2, 6};
+
+// A history of four segments. Slot 0 is small, 1 is another in each state, 2 the same in all, 3 of zeros.
+class CustodyTest : public testing::Test {
+protected:
+    CustodyTest() {
+        for (int i = 0; i < 4; ++i)
+            program.slots.push_back({"slot " + std::to_string(i), tensor::DType::f32,
+                                     i == 0 ? tensor::Shape{{1, 1, 1, 7}} : tensor::Shape{{1, 1, 260, 270}}});
+        tensor::State state;
+        for (const auto& slot : program.slots) state.push_back(random_tensor(slot.shape));
+        std::fill(state[3].words.begin(), state[3].words.end(), 0);
+        for (int i = 0; i < 5; ++i) {
+            state[1] = random_tensor(program.slots[1].shape);
+            const auto roots = tensor::slot_roots(state);
+            for (const std::size_t slot : core::own_contents(program, roots)) {
+                Bytes tiles(core::slot_bytes(state[slot].shape));
+                core::copy_tiles(state[slot].shape, state[slot].words, 0, tiles);
+                EXPECT_EQ(node.put_content(tiles), roots[slot]);
+            }
+            history.state_roots.push_back(tensor::state_root(roots));
+            history.checkpoint_contents.push_back(node.put_content(core::encode_state(program, state, roots)).value());
+            slots.push_back(roots);
+        }
+        history.interval = 1;
+        history_content = node.put_content(core::encode(history)).value();
+    }
+    tensor::Tensor random_tensor(const tensor::Shape& shape) {
+        return tensor::test::random_tensor(random, tensor::DType::f32, shape, tensor::test::Fill::special);
+    }
+    [[nodiscard]] std::vector<Hash32> required() {
+        return custody_contents(node, program, history_content, history, {}).value();
+    }
+    CustodyManifest made() {
+        const Hash32 id = put_custody(node, kCode, required(), {}).value();
+        return fetch_custody(node, id, kCode).value();
+    }
+    [[nodiscard]] std::string_view verdict(const CustodyManifest& manifest) {
+        const Status status = check_custody(node, manifest, required(), {});
+        return status ? "" : status.error().name;
+    }
+    void lose(const Hash32& id) { contents.files.erase(id); }
+
+    tensor::test::Random random{4};
+    tensor::Program program;
+    core::HistoryManifest history;
+    Hash32 history_content;
+    std::vector<std::vector<Hash32>> slots;  // roots, of each state
+    test::Contents contents;
+    SharedNode node{contents};
+};
+
+TEST_F(CustodyTest, needs_the_ends_and_the_beginning_of_the_last_segment) {
+    const auto& states = history.checkpoint_contents;
+    const std::set<Hash32> expected{history_content, states[0],   states[3],   states[4],
+                                    slots[0][1],     slots[3][1], slots[4][1], slots[0][2]};
+    EXPECT_EQ(required(), std::vector<Hash32>(expected.begin(), expected.end()));
+}
+
+TEST_F(CustodyTest, takes_a_first_state_that_is_a_file) {
+    history.checkpoint_contents[0] = node.put_content(Bytes(100, 7)).value();
+    EXPECT_EQ(required().size(), 7U) << "the slots of that state are not contents of their own";
+}
+
+TEST_F(CustodyTest, another_program_s_state_has_no_custody) {
+    program.slots.pop_back();
+    EXPECT_EQ(custody_contents(node, program, history_content, history, {}).error().name, "state.wrong_size");
+}
+
+TEST_F(CustodyTest, makes_what_is_found_right) {
+    const CustodyManifest manifest = made();
+    EXPECT_EQ(verdict(manifest), "");
+    for (const auto& each : manifest.contents)
+        for (const Hash32& fragment : each.fragments) EXPECT_TRUE(contents.files.contains(fragment));
+}
+
+TEST_F(CustodyTest, goes_on_where_it_was_cut_off) {
+    int left = 3;
+    contents.when_put = [&]() -> Status { return left-- > 0 ? Status{} : Status(fail("node.down")); };
+    EXPECT_EQ(put_custody(node, kCode, required(), {}).error().name, "node.down");
+    const auto stored = contents.files.size();
+    contents.when_put = nullptr;
+    const CustodyManifest manifest = made();
+    EXPECT_EQ(verdict(manifest), "");
+    EXPECT_GT(contents.files.size(), stored);
+    contents.when_put = []() -> Status { return fail("node.down"); };
+    EXPECT_EQ(put_custody(node, kCode, required(), {}).error().name, "node.down") << "the manifest's own";
+    EXPECT_TRUE(fetch_fragments(node, manifest, 5, {}));
+}
+
+TEST_F(CustodyTest, finds_what_is_wrong_with_a_manifest) {
+    const CustodyManifest right = made();
+    CustodyManifest flipped = right;
+    flipped.contents[2].fragments[5].data[31] ^= 1;
+    EXPECT_EQ(verdict(flipped), kWrongCustody);
+    CustodyManifest resized = right;
+    ++resized.contents[0].size;
+    EXPECT_EQ(verdict(resized), kWrongCustody);
+    CustodyManifest less = right;
+    less.contents.pop_back();
+    EXPECT_EQ(verdict(less), kWrongCustody);
+    CustodyManifest more = right;
+    more.contents.push_back(right.contents.back());
+    more.contents.back().content.data.fill(0xff);
+    EXPECT_EQ(verdict(more), kWrongCustody);
+    const Hash32 id = node.put_content(core::encode(right)).value();
+    EXPECT_EQ(fetch_custody(node, id, {1, 6}).error().name, kWrongCustody);
+    EXPECT_EQ(fetch_custody(node, history_content, kCode).error().name, "custody.not_a_manifest");
+}
+
+TEST_F(CustodyTest, a_custodian_lacks_what_nobody_serves_or_has_another_size) {
+    const CustodyManifest manifest = made();
+    for (unsigned place = 0; place < kCode.total; ++place) EXPECT_TRUE(fetch_fragments(node, manifest, place, {}));
+    CustodyManifest other = manifest;
+    other.contents[1].fragments[3] = history_content;
+    EXPECT_FALSE(fetch_fragments(node, other, 3, {}));
+    lose(manifest.contents[1].fragments[3]);
+    EXPECT_EQ(fetch_fragments(node, manifest, 3, {}).error().name, kContentNotFound);
+    EXPECT_TRUE(fetch_fragments(node, manifest, 4, {}));
+}
+
+TEST_F(CustodyTest, gives_each_content_from_parity_alone) {
+    const CustodyManifest manifest = made();
+    for (const auto& each : manifest.contents) {
+        const Bytes whole = contents.files.at(each.content);
+        lose(each.content);
+        for (unsigned i = 0; i < 4; ++i) lose(each.fragments[i]);
+        const Status restored = restore_content(node, manifest, each.content, {});
+        ASSERT_TRUE(restored) << restored.error().to_string();
+        EXPECT_EQ(contents.files.at(each.content), whole);
+    }
+}
+
+TEST_F(CustodyTest, one_fragment_too_few_gives_nothing) {
+    const CustodyManifest manifest = made();
+    const auto& lost = manifest.contents.front();
+    lose(lost.content);
+    for (unsigned i = 0; i < 5; ++i) lose(lost.fragments[i]);
+    EXPECT_EQ(restore_content(node, manifest, lost.content, {}).error().name, kContentNotFound);
+    EXPECT_EQ(restore_content(node, manifest, Hash32{}, {}).error().name, kContentNotFound);
+}
+
+TEST_F(CustodyTest, fragments_of_something_else_are_not_stored) {
+    CustodyManifest manifest = made();
+    auto& lost = manifest.contents.front();
+    lose(lost.content);
+    lost.fragments[0] = node.put_content(Bytes(crypto::fragment_bytes(lost.size, kCode.data), 1)).value();
+    EXPECT_FALSE(restore_content(node, manifest, lost.content, {}));
+    EXPECT_FALSE(contents.files.contains(lost.content));
+}
+
+}  // namespace
+}  // namespace quern::compute::worker
