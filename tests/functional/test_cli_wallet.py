@@ -333,6 +333,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("min_verifiers", refused("-network=testnet", "-market=min_verifiers=2", *validator))
         made = {name: json.loads(command("quern-genesis", "make", f"-network={name}", *validator).stdout) for name in ("testnet", "devnet")}
         self.assertEqual([made[name]["market"]["min_verifiers"] for name in ("testnet", "devnet")], [3, 1])
+        self.assertEqual([made[name]["market"]["custodians"] for name in ("testnet", "devnet")], [12, 0])
         with open(self.path("broken.json"), "w") as file:
             file.write("{,")
         done = command("quern-genesis", "validate", self.path("broken.json"))

@@ -11,8 +11,8 @@ namespace quern::chain::market {
 [[nodiscard]] constexpr unsigned custody_data(std::uint64_t custodians) {
     return static_cast<unsigned>(custodians / 3);
 }
-// Receipts without which a claim of so many drawn custodians does not leave custody, and the fewest that a draw may give
-// of c: two thirds, rounded up.
+// Receipts without which a claim of so many drawn custodians does not leave custody, and the fewest that a draw may
+// give of c: two thirds, rounded up.
 [[nodiscard]] constexpr std::size_t custody_quorum(std::size_t custodians) { return (2 * custodians + 2) / 3; }
 
 // How many custodians have said so.

@@ -24,9 +24,9 @@ inline constexpr std::uint64_t kReportBytes = 768;      // with what its verifie
 inline constexpr std::uint64_t kDisputeBytes = 10'752;  // with its game, and its number in the claim
 inline constexpr std::uint64_t kChallengeBytes = 256;   // a commitment, which becomes a dispute
 inline constexpr std::uint64_t kEvidenceCommitmentBytes = 128;
-inline constexpr std::uint64_t kWatchBytes = 256;  // a watcher's sealed verdict
+inline constexpr std::uint64_t kWatchBytes = 256;      // a watcher's sealed verdict
 inline constexpr std::uint64_t kCustodyBytes = 96;     // beside ...
-inline constexpr std::uint64_t kCustodianBytes = 192;  // ... each custodian, with what it is paid or loses
+inline constexpr std::uint64_t kCustodianBytes = 352;  // ... each custodian, with what it is paid or loses
 // Of a claim with so many custodians.
 [[nodiscard]] constexpr std::uint64_t custody_bytes(std::uint64_t custodians) {
     return custodians == 0 ? 0 : kCustodyBytes + custodians * kCustodianBytes;

@@ -23,9 +23,9 @@ inline constexpr std::uint32_t kMaxClass = 126;  // whose rate still fits 64 bit
 
 // What verifiers fetch of a task, beside its history.
 struct TaskBytes {
-    std::uint64_t state = 0;     // of one state
-    std::uint64_t data = 0;      // of the data set
-    std::uint64_t programs = 1;  // so many of 2^23 bytes at most
+    std::uint64_t state = 0;       // of one state
+    std::uint64_t data = 0;        // of the data set
+    std::uint64_t programs = 1;    // so many of 2^23 bytes at most
     std::uint64_t custodians = 0;  // who fetch a fragment of its history each
 };
 // States that a verifier asks for beside those with which its segments begin: the first and the last of the stretch,

@@ -83,10 +83,10 @@ inline constexpr std::uint64_t kHashBytes = 32;
 // The numbers of a task that money depends on.
 struct TaskWork {
     PlannedWork plan;
-    std::uint32_t verifiers = 0;  // m
-    std::uint32_t samples = 0;    // s, as asked for
+    std::uint32_t verifiers = 0;   // m
+    std::uint32_t samples = 0;     // s, as asked for
     std::uint64_t custodians = 0;  // of each claim
-    Uint256 custody_fee;          // of each of these for a stretch
+    Uint256 custody_fee = {};      // of each of these for a stretch
 };
 [[nodiscard]] TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan);
 [[nodiscard]] TaskWork work_of(const types::Task& task);

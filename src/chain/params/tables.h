@@ -17,64 +17,64 @@
       "Δ: the bound on message delay that the timers of consensus assume")                                             \
     X(std::uint64_t, epoch_length, "epoch_length", 50, kMinEpochLength, bits64(32) + 1, "blocks of an epoch")
 
-#define QUERN_MARKET_PARAMETERS(X)                                                                                   \
-    X(Uint256, dispute_cost, "dispute_cost", kGrainsPerQrn / 100, 1, bits(96),                                       \
-      "γ: worst on-chain cost of one honest dispute path")                                                           \
-    X(std::uint64_t, solver_bond_gammas, "solver_bond_gammas", 1000, 1, 1'000'000,                                   \
-      "a solver's lock is max(this x γ, 2 x reward at the price cap, what pays those who find it wrong)")            \
-    X(std::uint64_t, bid_deposit_percent, "bid_deposit_percent", 10, 1, 100,                                         \
-      "of what a winner must lock: locked with each bid, lost by one that wins and is not covered")                  \
-    X(std::uint64_t, verifier_bond_fees, "verifier_bond_fees", 10, 1, 1'000'000,                                     \
-      "a verifier's lock is max(this x its fee, verifier_bond_gammas x γ)")                                          \
-    X(std::uint64_t, verifier_bond_gammas, "verifier_bond_gammas", 100, 0, 1'000'000, "see verifier_bond_fees")      \
-    X(std::uint64_t, min_bond_gammas, "min_bond_gammas", 100, 0, 1'000'000,                                          \
-      "a role's bond is at least this x γ, or nothing")                                                              \
-    X(std::uint64_t, challenge_stake_gammas, "challenge_stake_gammas", 100, 1, 1'000'000,                            \
-      "a challenge's stake is max(this x γ, challenge_stake_percent)")                                               \
-    X(std::uint64_t, challenge_stake_percent, "challenge_stake_percent", 10, 10, 100,                                \
-      "of the lock that it is against, a solver's or a verifier's, whichever is larger")                             \
-    X(std::uint64_t, dispute_clock_s, "dispute_clock_s", 600, 1, bits64(32) + 1,                                     \
-      "chess clock of each side, beside the task's heartbeat_s")                                                     \
-    X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 640, 0, bits64(40) + 1,                                   \
-      "from leaving a role's bond to the withdrawal")                                                                \
-    X(std::uint64_t, no_start_slash_percent, "no_start_slash_percent", 5, 0, 100,                                    \
-      "of a solver's lock, when it lets its task down, or its data cannot be had")                                   \
-    X(std::uint64_t, no_reveal_slash_percent, "no_reveal_slash_percent", 10, 0, 100,                                 \
-      "of a verifier's lock, when it is silent in one of its steps")                                                 \
-    X(std::uint64_t, no_challenge_reveal_slash_percent, "no_challenge_reveal_slash_percent", 50, 0, 100,             \
-      "of a challenger's stake: it can reveal in the next block, and an unrevealed commitment takes others' places") \
-    X(std::uint64_t, burn_percent, "burn_percent", 25, 25, 99,                                                       \
-      "of a slash; a quarter at least, so that challenging oneself never pays")                                      \
-    X(std::uint64_t, submitter_percent, "submitter_percent", 10, 0, 75, "of a slash, to the task's submitter")       \
-    X(std::uint64_t, bounty_cost_percent, "bounty_cost_percent", 150, 0, 1'000,                                      \
-      "a bounty is this part of its receiver's proven cost, or bounty_slash_percent of the slash if that is more")   \
-    X(std::uint64_t, bounty_slash_percent, "bounty_slash_percent", 30, 0, 75,                                        \
-      "see bounty_cost_percent; as far as what comes before it leaves so much")                                      \
-    X(std::uint64_t, max_rounds, "max_rounds", 4, 0, 64, "reopenings before a task fails")                           \
-    X(std::uint64_t, max_bids, "max_bids", 64, 1, 256, "bids of a task")                                             \
-    X(std::uint64_t, max_disputes, "max_disputes", 64, 1, 64,                                                        \
-      "challenges of a round against the history, and as many against reports")                                      \
-    X(std::uint64_t, max_commitments, "max_commitments", 256, 1, 256,                                                \
-      "challenges of a task that are committed and not revealed")                                                    \
-    X(std::uint64_t, min_verifiers, "min_verifiers", 1, 1, kMaxVerifiers,                                            \
-      "verifiers of a task at least; three but on a devnet")                                                         \
-    X(std::uint64_t, max_verifiers, "max_verifiers", kMaxVerifiers, 1, kMaxVerifiers, "verifiers of a task")         \
-    X(std::uint64_t, min_window_s, "min_window_s", 60, 1, kMaxWindowSeconds,                                         \
-      "a task's waiting states last so long at least; sixty times max_idle_ms, so that twelve blocks come in it")    \
-    X(std::uint64_t, max_window_s, "max_window_s", 1'000'000, 1, kMaxWindowSeconds, "and so long at most")           \
-    X(std::uint64_t, retention_s, "retention_s", 100'000, 0, bits64(40) + 1,                                         \
-      "final tasks and their disputes stay so long")                                                                 \
-    X(std::uint64_t, held_percent, "held_percent", 20, 0, 50,                                                        \
-      "of the reward for a task's last stretch: held back until the result is accepted, or its retention is over")   \
-    X(std::uint64_t, custodians, "custodians", 0, 0, types::kMaxCustodians,                                          \
+#define QUERN_MARKET_PARAMETERS(X)                                                                                    \
+    X(Uint256, dispute_cost, "dispute_cost", kGrainsPerQrn / 100, 1, bits(96),                                        \
+      "γ: worst on-chain cost of one honest dispute path")                                                            \
+    X(std::uint64_t, solver_bond_gammas, "solver_bond_gammas", 1000, 1, 1'000'000,                                    \
+      "a solver's lock is max(this x γ, 2 x reward at the price cap, what pays those who find it wrong)")             \
+    X(std::uint64_t, bid_deposit_percent, "bid_deposit_percent", 10, 1, 100,                                          \
+      "of what a winner must lock: locked with each bid, lost by one that wins and is not covered")                   \
+    X(std::uint64_t, verifier_bond_fees, "verifier_bond_fees", 10, 1, 1'000'000,                                      \
+      "a verifier's lock is max(this x its fee, verifier_bond_gammas x γ)")                                           \
+    X(std::uint64_t, verifier_bond_gammas, "verifier_bond_gammas", 100, 0, 1'000'000, "see verifier_bond_fees")       \
+    X(std::uint64_t, min_bond_gammas, "min_bond_gammas", 100, 0, 1'000'000,                                           \
+      "a role's bond is at least this x γ, or nothing")                                                               \
+    X(std::uint64_t, challenge_stake_gammas, "challenge_stake_gammas", 100, 1, 1'000'000,                             \
+      "a challenge's stake is max(this x γ, challenge_stake_percent)")                                                \
+    X(std::uint64_t, challenge_stake_percent, "challenge_stake_percent", 10, 10, 100,                                 \
+      "of the lock that it is against, a solver's or a verifier's, whichever is larger")                              \
+    X(std::uint64_t, dispute_clock_s, "dispute_clock_s", 600, 1, bits64(32) + 1,                                      \
+      "chess clock of each side, beside the task's heartbeat_s")                                                      \
+    X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 640, 0, bits64(40) + 1,                                    \
+      "from leaving a role's bond to the withdrawal")                                                                 \
+    X(std::uint64_t, no_start_slash_percent, "no_start_slash_percent", 5, 0, 100,                                     \
+      "of a solver's lock, when it lets its task down, or its data cannot be had")                                    \
+    X(std::uint64_t, no_reveal_slash_percent, "no_reveal_slash_percent", 10, 0, 100,                                  \
+      "of a verifier's lock, when it is silent in one of its steps")                                                  \
+    X(std::uint64_t, no_challenge_reveal_slash_percent, "no_challenge_reveal_slash_percent", 50, 0, 100,              \
+      "of a challenger's stake: it can reveal in the next block, and an unrevealed commitment takes others' places")  \
+    X(std::uint64_t, burn_percent, "burn_percent", 25, 25, 99,                                                        \
+      "of a slash; a quarter at least, so that challenging oneself never pays")                                       \
+    X(std::uint64_t, submitter_percent, "submitter_percent", 10, 0, 75, "of a slash, to the task's submitter")        \
+    X(std::uint64_t, bounty_cost_percent, "bounty_cost_percent", 150, 0, 1'000,                                       \
+      "a bounty is this part of its receiver's proven cost, or bounty_slash_percent of the slash if that is more")    \
+    X(std::uint64_t, bounty_slash_percent, "bounty_slash_percent", 30, 0, 75,                                         \
+      "see bounty_cost_percent; as far as what comes before it leaves so much")                                       \
+    X(std::uint64_t, max_rounds, "max_rounds", 4, 0, 64, "reopenings before a task fails")                            \
+    X(std::uint64_t, max_bids, "max_bids", 64, 1, 256, "bids of a task")                                              \
+    X(std::uint64_t, max_disputes, "max_disputes", 64, 1, 64,                                                         \
+      "challenges of a round against the history, and as many against reports")                                       \
+    X(std::uint64_t, max_commitments, "max_commitments", 256, 1, 256,                                                 \
+      "challenges of a task that are committed and not revealed")                                                     \
+    X(std::uint64_t, min_verifiers, "min_verifiers", 1, 1, kMaxVerifiers,                                             \
+      "verifiers of a task at least; three but on a devnet")                                                          \
+    X(std::uint64_t, max_verifiers, "max_verifiers", kMaxVerifiers, 1, kMaxVerifiers, "verifiers of a task")          \
+    X(std::uint64_t, min_window_s, "min_window_s", 60, 1, kMaxWindowSeconds,                                          \
+      "a task's waiting states last so long at least; sixty times max_idle_ms, so that twelve blocks come in it")     \
+    X(std::uint64_t, max_window_s, "max_window_s", 1'000'000, 1, kMaxWindowSeconds, "and so long at most")            \
+    X(std::uint64_t, retention_s, "retention_s", 100'000, 0, bits64(40) + 1,                                          \
+      "final tasks and their disputes stay so long")                                                                  \
+    X(std::uint64_t, held_percent, "held_percent", 20, 0, 50,                                                         \
+      "of the reward for a task's last stretch: held back until the result is accepted, or its retention is over")    \
+    X(std::uint64_t, custodians, "custodians", 0, 0, types::kMaxCustodians,                                           \
       "drawn for each claim to keep fragments of its history, of which a third give the whole; three at least, or 0") \
-    X(std::uint64_t, custodian_bond_percent, "custodian_bond_percent", 10, 0, 100,                                   \
-      "of a verifier's lock: a custodian's, until its receipt is there")                                             \
-    X(Uint256, custody_fee_per_mib, "custody_fee_per_mib", 100'000'000'000'000, 0, bits(96),                         \
-      "to a custodian for each MiB, rounded up, that it keeps of a stretch")                                         \
-    X(std::uint64_t, forced_error_inverse, "forced_error_inverse", 200, 0, bits64(32) + 1,                           \
-      "1 / p_f: one report in so many must tell an altered result; 0: none has to, and nobody watches")              \
-    X(Uint256, storage_deposit_per_byte, "storage_deposit_per_byte", 100'000'000'000, 0, bits(96),                   \
+    X(std::uint64_t, custodian_bond_percent, "custodian_bond_percent", 10, 0, 100,                                    \
+      "of a verifier's lock: a custodian's, until its receipt is there")                                              \
+    X(Uint256, custody_fee_per_mib, "custody_fee_per_mib", 100'000'000'000'000, 0, bits(96),                          \
+      "to a custodian for each MiB, rounded up, that it keeps of a stretch")                                          \
+    X(std::uint64_t, forced_error_inverse, "forced_error_inverse", 200, 0, bits64(32) + 1,                            \
+      "1 / p_f: one report in so many must tell an altered result; 0: none has to, and nobody watches")               \
+    X(Uint256, storage_deposit_per_byte, "storage_deposit_per_byte", 100'000'000'000, 0, bits(96),                    \
       "of what a task, or a challenge, may keep in the state; back when that is deleted")
 
 #define QUERN_STAKING_PARAMETERS(X)                                                                                    \
@@ -130,8 +130,8 @@
     X(std::size_t, kMaxSwept, 16,                                                                                    \
       "objects that one transaction closes, drops or erases of those that a claim has many of; ticks go on")         \
     X(std::uint64_t, kLeastVerifiers, 3, "min_verifiers at least, but on a devnet")                                  \
-    X(std::uint64_t, kLeastCustodians, 3, "custodians at least, where there are some")                                 \
-    X(std::uint64_t, kUsualCustodians, 12, "custodians of a network that quern-genesis makes, but of a devnet")         \
+    X(std::uint64_t, kLeastCustodians, 3, "custodians at least, where there are some")                               \
+    X(std::uint64_t, kUsualCustodians, 12, "custodians of a network that quern-genesis makes, but of a devnet")      \
     X(std::uint64_t, kDrawReach, 520, "blocks from a draw's anchor to the draw at most: the beacons' window and d")  \
     X(std::size_t, kMaxDrawTries, 256, "bonds that a draw looks at")                                                 \
     X(std::size_t, kMaxPassedOver, 16,                                                                               \

@@ -355,14 +355,15 @@ struct Claim {
                  v("reason", reason), v("seedBeacon", seed_beacon), v("step", step),
                  v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
                  v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root),
-                 v("historyContent", history_content), v("custodyContent", custody_content),
-                 v("finalRoot", final_root), v("provedSince", proved_since), v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon), v("revealAt", reveal_at),
-                 v("forcedBeacon", forced_beacon), v("watchBonds", watch_bonds), v("challengeUntil", challenge_until),
-                 v("challengeHold", challenge_hold), v("commitments", commitments), v("rivals", rivals),
-                 v("reportRivals", report_rivals), v("drawn", drawn), v("received", received), v("missing", missing),
-                 v("active", active), v("committed", committed), v("revealed", revealed), v("passes", passes),
-                 v("opened", opened), v("awaited", awaited), v("disputes", disputes), v("openDisputes", open_disputes),
-                 v("voided", voided), v("payments", payments), v("slashes", slashes))
+                 v("historyContent", history_content), v("custodyContent", custody_content), v("finalRoot", final_root),
+                 v("provedSince", proved_since), v("drawAt", draw_at), v("draws", draws),
+                 v("verifyBeacon", verify_beacon), v("revealAt", reveal_at), v("forcedBeacon", forced_beacon),
+                 v("watchBonds", watch_bonds), v("challengeUntil", challenge_until), v("challengeHold", challenge_hold),
+                 v("commitments", commitments), v("rivals", rivals), v("reportRivals", report_rivals),
+                 v("drawn", drawn), v("received", received), v("missing", missing), v("active", active),
+                 v("committed", committed), v("revealed", revealed), v("passes", passes), v("opened", opened),
+                 v("awaited", awaited), v("disputes", disputes), v("openDisputes", open_disputes), v("voided", voided),
+                 v("payments", payments), v("slashes", slashes))
 };
 inline constexpr std::uint32_t kMaxUnsettled = 2;  // claims of a seat: one is worked on while the other is verified
 
@@ -430,8 +431,9 @@ struct Task {
                  v("failures", failures), v("roundsBegun", rounds_begun), v("since", since), v("deadline", deadline),
                  v("reason", reason), v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
                  v("segmentWork", segment_work), v("stretchWork", stretch_work), v("totalWork", total_work),
-                 v("traceWork", trace_work), v("custodians", custodians), v("custodyFee", custody_fee), v("escrow", escrow), v("deposit", deposit), v("held", held),
-                 v("asked", asked), v("questions", questions), v("bids", bids), v("drawAt", draw_at), v("seats", seats),
+                 v("traceWork", trace_work), v("custodians", custodians), v("custodyFee", custody_fee),
+                 v("escrow", escrow), v("deposit", deposit), v("held", held), v("asked", asked),
+                 v("questions", questions), v("bids", bids), v("drawAt", draw_at), v("seats", seats),
                  v("settled", settled), v("settledWork", settled_work), v("passes", passes), v("startRoot", start_root),
                  v("startHistory", start_history), v("seedBeacon", seed_beacon), v("payments", payments),
                  v("slashes", slashes), v("barred", barred))

@@ -234,10 +234,17 @@ chain::market::PlannedWork TaskPlan::planned(std::uint64_t interval, std::uint64
     std::uint64_t trace = 0;
     for (const PlanProgram& program : programs_)
         trace = std::max(trace, program.header.sizes.trace_bytes / vm::tensor::kTileBytes * vm::tensor::kTileHashWork);
-    return {all.steps,   interval, stride,
-            all.largest, commit,   most_work(interval) + commits(interval),
-            total,       tranche,  longest == all.steps ? total : most_work(longest) + commits(longest),
-            trace,       header().sizes.state_bytes};
+    return {all.steps,
+            interval,
+            stride,
+            all.largest,
+            commit,
+            most_work(interval) + commits(interval),
+            total,
+            tranche,
+            longest == all.steps ? total : most_work(longest) + commits(longest),
+            trace,
+            header().sizes.state_bytes};
 }
 
 Expected<TaskPrograms> TaskPrograms::make(std::vector<vm::tensor::Program> programs, std::vector<PlanItem> body) {

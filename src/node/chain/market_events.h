@@ -21,10 +21,10 @@ using MarketEvent =
                  events::Slashed, events::CapacityDeclared, events::TaskSubmitted, events::TaskStateChanged,
                  events::ClaimStateChanged, events::TaskDeleted, events::BidPlaced, events::BidDisplaced,
                  events::SolverAssigned, events::CheckpointPosted, events::Paid, events::VerifierDrawn,
-                 events::CustodianDrawn, events::CustodyReceived, events::ReportCommitted, events::ReportRevealed, events::WatchSealed,
-                 events::ReportOpened, events::ErrorFound, chain::types::ProbesRevealed, events::ChallengeCommitted,
-                 events::ChallengeReleased, events::DisputeOpened, events::DisputeMoved, chain::types::DisputePosted,
-                 events::DisputeClosed, events::DataChallenged, events::DataAnswered>;
+                 events::CustodianDrawn, events::CustodyReceived, events::ReportCommitted, events::ReportRevealed,
+                 events::WatchSealed, events::ReportOpened, events::ErrorFound, chain::types::ProbesRevealed,
+                 events::ChallengeCommitted, events::ChallengeReleased, events::DisputeOpened, events::DisputeMoved,
+                 chain::types::DisputePosted, events::DisputeClosed, events::DataChallenged, events::DataAnswered>;
 
 // The event of a reserved address' log.
 [[nodiscard]] std::optional<MarketEvent> read_market_event(const chain::types::Log& log);

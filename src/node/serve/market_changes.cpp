@@ -25,11 +25,11 @@ public:
                task<events::CheckpointPosted>(log, "checkpoint") || task<events::Paid>(log, "paid") ||
                task<events::Slashed>(log, "slashed") || task<events::BondLocked>(log, "locked") ||
                task<events::BondReleased>(log, "unlocked") || task<events::VerifierDrawn>(log, "drawn") ||
-               task<events::CustodianDrawn>(log, "custodian") ||
-               task<events::CustodyReceived>(log, "custody") || task<events::ReportCommitted>(log, "committed") ||
-               task<events::ReportRevealed>(log, "revealed") || task<events::WatchSealed>(log, "sealed") ||
-               task<events::ReportOpened>(log, "told") || task<events::ErrorFound>(log, "found") ||
-               task<events::TaskDeleted>(log, "deleted") || dispute<events::ChallengeCommitted>(log, "challenged") ||
+               task<events::CustodianDrawn>(log, "custodian") || task<events::CustodyReceived>(log, "custody") ||
+               task<events::ReportCommitted>(log, "committed") || task<events::ReportRevealed>(log, "revealed") ||
+               task<events::WatchSealed>(log, "sealed") || task<events::ReportOpened>(log, "told") ||
+               task<events::ErrorFound>(log, "found") || task<events::TaskDeleted>(log, "deleted") ||
+               dispute<events::ChallengeCommitted>(log, "challenged") ||
                dispute<events::ChallengeReleased>(log, "released") || dispute<events::DisputeOpened>(log, "opened") ||
                dispute<events::DisputeMoved>(log, "moved") || dispute<events::DisputeClosed>(log, "closed") ||
                task<events::DataChallenged>(log, "asked") || task<events::DataAnswered>(log, "answered"));

@@ -250,7 +250,8 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           "the record's fields (id: task, seat, stretch, round), firstStep and lastStep of the stretch, stateName "
           "(working, proved, custody, committing, revealing, challenge, disputed, settled, void), losses as numbers; "
           "reports: of the verifiers that were drawn last, each with the record's fields, by place, which challenges "
-          "name; null when nobody has begun"},
+          "name; custody: its custodians' record, custodians in their order, null where it has none; null when nobody "
+          "has begun"},
          {{kInvalidParams, "seat, stretch or round is out of range"}},
          {},
          [backend](const Call& call) -> Result { return claim(backend, call); }}));
@@ -297,7 +298,8 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
           "all of "
           "them "
           "when another one was there, null when there is none any more; their reports all together when one of them "
-          "changed. What is new comes whole, and so does what had ended and is asked about. ended: ids of tasks that "
+          "changed, custody, their custodians' record, when that changed, null when it is gone. What is new comes "
+          "whole, and so does what had ended and is asked about. ended: ids of tasks that "
           "are "
           "live no more (final without an open question, or deleted); disputes: ids of those that changed"},
          {},

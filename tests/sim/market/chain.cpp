@@ -42,7 +42,8 @@ bool MarketChain::is_due(std::uint64_t task) const {
     if (types::is_final(live->task.state))
         return market_ms() >= live->task.since + chain::market::in_ms(params.market.retention_s);
     const bool runs = live->task.state == TaskState::running;
-    const auto anchor = runs ? chain::market::draw_anchor(live->claim, custody(live->claim.id)) : chain::market::draw_anchor(live->task);
+    const auto anchor = runs ? chain::market::draw_anchor(live->claim, custody(live->claim.id))
+                             : chain::market::draw_anchor(live->task);
     if (anchor && height < chain::market::draw_height(*anchor)) return false;
     return market_ms() >= deadline(task);
 }

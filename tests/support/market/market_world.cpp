@@ -355,7 +355,8 @@ void World::skip_until(std::uint64_t market_time) {
 void World::skip_until_due(std::uint64_t id) {
     const auto waiting = live(id);
     skip_until(deadline(id));
-    for (const auto& anchor : {market::draw_anchor(waiting.task), market::draw_anchor(waiting.claim, custody(waiting.claim.id))})
+    for (const auto& anchor :
+         {market::draw_anchor(waiting.task), market::draw_anchor(waiting.claim, custody(waiting.claim.id))})
         if (anchor) skip_to(market::draw_height(*anchor));
 }
 

@@ -55,6 +55,7 @@ protected:
     [[nodiscard]] static json::Value whole(const types::Claim& claim) {
         json::Value told = types::to_json(claim);
         told.set("reports", json::Value::array());
+        told.set("custody", nullptr);
         return told;
     }
     static json::Value parse(std::string_view text) { return *json::parse(text); }
@@ -141,6 +142,27 @@ TEST_F(TaskChangesTest, tell_all_reports_of_a_claim_when_one_of_them_changed) {
     for (std::uint8_t place = 0; place < 2; ++place)
         chain.current->write(types::key_of<types::VerifierReport>(claim.id, place), std::nullopt);
     EXPECT_EQ(told(3), json::Value::object({{"drawn", 0}, {"reports", json::Value::array()}}));
+}
+
+TEST_F(TaskChangesTest, tell_the_custodians_of_a_claim_when_they_changed) {
+    const auto task = running(7);
+    const auto claim = claim_of(task);
+    write(task, std::uint64_t{7});
+    write(claim, claim.id);
+    mine();
+    const auto told = [&](std::uint64_t number) { return *since(number).find("tasks")->items()[0].find("claim"); };
+    types::Custody custody;
+    custody.claim = claim.id;
+    custody.custodians.resize(3);
+    write(custody, claim.id);
+    EXPECT_EQ(told(1), json::Value::object({{"custody", types::to_json(custody)}})) << "the claim says the same";
+    mine();
+    custody.custodians[1].receipt = 1;
+    write(custody, claim.id);
+    EXPECT_EQ(told(2), json::Value::object({{"custody", types::to_json(custody)}}));
+    mine();
+    chain.current->write(types::key_of<types::Custody>(claim.id), std::nullopt);
+    EXPECT_EQ(told(3), json::Value::object({{"custody", nullptr}}));
 }
 
 TEST_F(TaskChangesTest, tell_a_claim_alone_that_changed_alone_and_a_new_one_whole) {

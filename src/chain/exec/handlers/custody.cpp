@@ -26,8 +26,7 @@ Uint256 custodian_lock(const Context& context, const types::Task& task) {
 Status unlock_silent(Context& context, const Custody& custody) {
     for (const auto& custodian : custody.custodians)
         if (custodian.receipt == 0)
-            QUERN_CHECK(
-                unlock_bond(context, custody.claim.task, Role::custodian, custodian.address, custody.lock));
+            QUERN_CHECK(unlock_bond(context, custody.claim.task, Role::custodian, custodian.address, custody.lock));
     return {};
 }
 

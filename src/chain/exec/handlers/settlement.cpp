@@ -235,8 +235,8 @@ std::uint32_t round_begun(const types::Task& task, std::uint32_t stretch) {
     return before_present > present ? task.rounds_begun.front() : task.rounds_begun[present - before_present];
 }
 
-// Erases a claim with its reports and custodians, and disputes and sealed verdicts, whose deposits go back, as far as `left` objects
-// go: a claim with those is one. None is open. Whether it is gone.
+// Erases a claim with its reports and custodians, and disputes and sealed verdicts, whose deposits go back, as far as
+// `left` objects go: a claim with those is one. None is open. Whether it is gone.
 Expected<bool> delete_claim(Context& context, const types::ClaimId& id, std::size_t& left) {
     QUERN_TRY(auto claim, context.state.load<Claim>(id));
     if (!claim) return true;

@@ -75,10 +75,10 @@ namespace {
 
 using types::CustodyReceiptPayload;
 
-Status check_receipt(const types::Claim& claim, const types::VerifierReport& report, const CustodyReceiptPayload& data) {
+Status check_receipt(const types::Claim& claim, const types::VerifierReport& report,
+                     const CustodyReceiptPayload& data) {
     if (!is_active(report)) return fail("verify.not_active");
-    if (claim.state == ClaimState::custody)
-        return report.custody == 0 ? Status{} : fail("verify.already_received");
+    if (claim.state == ClaimState::custody) return report.custody == 0 ? Status{} : fail("verify.already_received");
     // Others have ended the custody window, or what a replay reads later was not there: to wait for it must not cost.
     if (data.data_ok) return fail("task.wrong_state", types::to_string(claim.state));
     return report.commitment.is_zero() ? Status{} : fail("verify.already_committed");

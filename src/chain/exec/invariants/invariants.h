@@ -12,8 +12,8 @@ namespace quern::chain::exec::invariants {
 inline constexpr std::string_view kInvariantBroken = "exec.invariant_broken";
 
 // Accounts + bonds and stakes (bonded and unbonding) + escrows + deposits + vaults + burned = minted. Each bond covers
-// its locked part, which is what seats, bids, claims, reports, custodians, challenges and open disputes lock of it; no object has a
-// prefix that is reserved or unknown. Errors invariant.supply, invariant.bond_locks, invariant.lock_sum,
+// its locked part, which is what seats, bids, claims, reports, custodians, challenges and open disputes lock of it; no
+// object has a prefix that is reserved or unknown. Errors invariant.supply, invariant.bond_locks, invariant.lock_sum,
 // object.*.
 [[nodiscard]] Status check_holdings(const state::Overlay& state);
 // Delegations add up to their validators' shares, a pool without shares holds nothing, and exactly those validators

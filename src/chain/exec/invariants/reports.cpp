@@ -64,11 +64,12 @@ Status check_custody(const state::Overlay& state, const types::Custody& custody,
         drawn < market::custody_quorum(task->custodians) || custody.draws == 0 || custody.draws > params::kMaxDraws)
         return wrong_custody(custody.claim);
     const bool waits = claim->state == types::ClaimState::custody;
-    if ((!custody.lock.is_zero() && !waits && !claim->voided) || (waits && custody.draw_at != 0 && !custody.lock.is_zero()))
+    if ((!custody.lock.is_zero() && !waits && !claim->voided) ||
+        (waits && custody.draw_at != 0 && !custody.lock.is_zero()))
         return wrong_custody(custody.claim);
     // Nothing goes on that a quorum has not said it keeps.
-    const bool gone_on = claim->state >= types::ClaimState::committing && !claim->voided &&
-                         claim->state != types::ClaimState::voided;
+    const bool gone_on =
+        claim->state >= types::ClaimState::committing && !claim->voided && claim->state != types::ClaimState::voided;
     return gone_on && !market::is_kept(custody) ? wrong_custody(custody.claim) : Status{};
 }
 

@@ -48,6 +48,7 @@ TEST(EventsPage, says_what_is_emitted) {
         row<Paid>(KindGroup::tasks),
         row<TaskDeleted>(KindGroup::tasks),
         row<VerifierDrawn>(KindGroup::verification),
+        row<CustodianDrawn>(KindGroup::verification),
         row<CustodyReceived>(KindGroup::verification),
         row<ReportCommitted>(KindGroup::verification),
         row<ReportRevealed>(KindGroup::verification),

@@ -174,6 +174,47 @@ TEST_F(Invariants, notice_reports_that_their_claim_does_not_count) {
     EXPECT_EQ(check(), "invariant.report_counts") << "one of them is missing";
 }
 
+TEST_F(Invariants, notice_custodians_that_nobody_could_have_drawn) {
+    start_claim();
+    change_task([](types::Task& task) { task.custodians = 4; });
+    change_claim([](types::Claim& claim) {
+        claim.state = ClaimState::custody;
+        claim.custody_content = Hash32::copy_of(Bytes(32, 1));
+    });
+    types::Custody custody;
+    custody.claim = world.claim(1).id;
+    custody.draws = 1;
+    custody.custodians.resize(3);
+    const auto with = [&](const std::function<void(types::Custody&)>& change) {
+        auto changed = custody;
+        change(changed);
+        world.state().store(types::key_of<types::Custody>(changed.claim), changed);
+        return check();
+    };
+    const auto as_it_is = [](types::Custody&) {};
+    EXPECT_EQ(with(as_it_is), "none");
+    EXPECT_EQ(with([](auto& c) { c.custodians.resize(2); }), "invariant.custody") << "no quorum";
+    EXPECT_EQ(with([](auto& c) { c.custodians.resize(5); }), "invariant.custody") << "more than were wanted";
+    EXPECT_EQ(with([](auto& c) { c.draws = 0; }), "invariant.custody");
+    EXPECT_EQ(with([](auto& c) { c.draws = 3; }), "invariant.custody");
+    const auto locks = [this](auto& c) {
+        c.lock = 5;
+        c.custodians.resize(3);
+        for (auto& custodian : c.custodians) custodian = {address(3), 1};
+    };
+    EXPECT_EQ(with(locks), "none") << "all have answered";
+    EXPECT_EQ(with([&](auto& c) { locks(c), c.custodians[0].receipt = 0; }), "invariant.lock_sum");
+    EXPECT_EQ(with([&](auto& c) { locks(c), c.draw_at = 1; }), "invariant.custody") << "others are drawn";
+    change_claim([](types::Claim& claim) { claim.state = ClaimState::committing; });
+    EXPECT_EQ(with(locks), "invariant.custody") << "custody is over";
+    EXPECT_EQ(with([](auto& c) { c.custodians[0].receipt = 1; }), "invariant.custody") << "one of three has it";
+    EXPECT_EQ(with([](auto& c) { c.custodians[0].receipt = c.custodians[1].receipt = 1; }), "none");
+    change_claim([](types::Claim& claim) { claim.custody_content = Hash32(); });
+    EXPECT_EQ(check(), "invariant.custody") << "there is no manifest";
+    custody.claim.stretch = 1;
+    EXPECT_EQ(with(as_it_is), "invariant.custody") << "there is no such claim";
+}
+
 TEST_F(Invariants, notice_a_live_claim_that_is_not_its_tasks) {
     start_claim();
     auto other = world.claim(1);

@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "chain/market/bonds.h"
+#include "chain/market/custody.h"
 #include "chain/market/escrow.h"
 #include "chain/market/storage.h"
 #include "compute/core/state_piece.h"
@@ -27,7 +28,7 @@ constexpr std::uint32_t kClumsyMask = 1U << 9;
 constexpr std::size_t kMostChallenges = 5;  // of one whistleblower in a round
 constexpr std::uint64_t kMostMoves = 24;    // of a game: a post and a pick for each of eight trees, an element, a leaf
 
-enum class Part { submitter, solver, verifier, whistleblower };
+enum class Part { submitter, solver, verifier, whistleblower, custodian };
 struct Agent {
     types::Address address;
     Part part = Part::submitter;
@@ -48,6 +49,7 @@ struct Statistics {
     std::uint64_t accepted = 0;                      // held shares that their submitter let go ...
     std::uint64_t answered = 0;                      // ... pieces that were shown ...
     std::uint64_t forfeited = 0;                     // ... and shares that were lost by silence
+    std::map<std::uint64_t, std::uint64_t> kept;     // settled claims with custodians, by draws of these
     std::uint64_t lifecycles = 0;
     std::uint64_t blocks = 0;
     std::optional<Hash32> trace;  // as World's
@@ -87,7 +89,7 @@ public:
         run_blocks(Acting::nobody, kSilentBlocks);
         EXPECT_TRUE(live_tasks().empty()) << "a task has no exit: " << describe(live_tasks().front());
         for (const auto& agent : agents_)
-            for (const auto role : {Role::solver, Role::verifier, Role::whistleblower})
+            for (const auto role : {Role::solver, Role::verifier, Role::whistleblower, Role::custodian})
                 EXPECT_TRUE(world_.bond(role, agent.address).locked.is_zero()) << "a lock outlived its task";
         const auto whole = world_.check_from_genesis();
         EXPECT_TRUE(whole) << whole.error().to_string();
@@ -108,13 +110,19 @@ private:
         for (std::uint64_t i = 0; i < 4; ++i) add(Part::solver, 200 + i, rng_.below(2) == 0);
         for (std::uint64_t i = 0; i < 5; ++i) add(Part::verifier, 300 + i, rng_.below(5) < 3);
         for (std::uint64_t i = 0; i < 2; ++i) add(Part::whistleblower, 400 + i, rng_.below(2) == 0);
+        if (rng_.below(3) == 0) {
+            world_.params.market.custodians = 3 + rng_.below(2);
+            world_.params.market.custody_fee_per_mib = rng_.below(100);
+            for (std::uint64_t i = 0; i < 6; ++i) add(Part::custodian, 500 + i, rng_.below(6) < 5);
+        }
         give(world_.state(), ticker_, rich_);
         world_.begin();
         for (const auto& agent : agents_) {
             if (agent.part == Part::submitter) continue;
-            const Role role = agent.part == Part::solver     ? Role::solver
-                              : agent.part == Part::verifier ? Role::verifier
-                                                             : Role::whistleblower;
+            const Role role = agent.part == Part::solver      ? Role::solver
+                              : agent.part == Part::verifier  ? Role::verifier
+                              : agent.part == Part::custodian ? Role::custodian
+                                                              : Role::whistleblower;
             send(agent, NativeKind::bond, types::BondPayload{role, 30'000 + rng_.below(200'000)});
         }
         ASSERT_TRUE(world_.finish());
@@ -256,6 +264,14 @@ private:
             ASSERT_EQ(paid->amount, reward - held) << describe(task.id);
             ASSERT_TRUE(task.held.is_zero() || task.held == held) << describe(task.id);  // or accepted at once
             if (claim.reason == "unverified" && proved) ++statistics_.paid_unverified;
+            const auto custody = world_.custody(claim.id);
+            const auto fees =
+                static_cast<std::size_t>(std::count_if(payments.begin(), payments.end(), [&](const auto& each) {
+                    return each.reason == "custodian_fee" && each.amount == task.custody_fee;
+                }));
+            const bool pays = custody && !task.custody_fee.is_zero();
+            ASSERT_EQ(fees, pays ? market::receipts_of(*custody, 1) : 0) << describe(task.id);
+            if (custody) ++statistics_.kept[custody->draws];
             if (claim.id.round != 0 && claim.id.stretch != 0 && bases_[task.id].round != claim.id.round)
                 ++statistics_.taken_over;
             bases_[task.id] = {solved.history, stretch.last(), claim.id.round};
@@ -334,6 +350,7 @@ private:
                 const auto& live = *claims[i];
                 if (agent.part == Part::solver) solve(agent, live);
                 if (agent.part == Part::verifier) verify(agent, live);
+                if (agent.part == Part::custodian) keep(agent, live);
                 if (agent.part == Part::whistleblower || is_drawn(agent, live)) watch(agent, live);
                 if (live.claim.open_disputes > 0) dispute(agent, live);
             }
@@ -485,6 +502,17 @@ private:
         const std::uint32_t mask = verifying_plan(agent, live) == wrong_tiles ? kProbeMask : 0;
         return make_report(live, agent.address, rival != nullptr ? *rival : *solved.history, rival == nullptr,
                            rival != nullptr ? rival->root_of(market::stretch_of(live)) : Hash32{}, task.id, mask);
+    }
+    // The honest say what is; the others may keep silent, or say the contrary.
+    void keep(const Agent& agent, const TaskClaim& live) {
+        const auto custody = world_.custody(live.claim.id);
+        if (live.claim.state != ClaimState::custody || !custody) return;
+        const bool is_there = solved_[{live.task.id, live.task.round}].available;
+        const auto how = agent.honest ? 0 : plan(agent, live.task.id, custody->draws, 40, 3);
+        for (const auto& custodian : custody->custodians)
+            if (custodian.address == agent.address && custodian.receipt == 0 && how != 1)
+                send(agent, NativeKind::custody_receipt,
+                     types::CustodyReceiptPayload{live.task.id, live.claim.id.stretch, is_there == (how == 0)});
     }
     void verify(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
@@ -837,6 +865,7 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
     EXPECT_GT(statistics.left, runs / 100);
     EXPECT_GT(statistics.squatted, runs);
     EXPECT_GT(statistics.taken_over, 0U);
+    for (const std::uint64_t draws : {1, 2}) EXPECT_GT(statistics.kept[draws], 0U) << draws;
     for (const auto count : {statistics.accepted, statistics.answered, statistics.forfeited})
         EXPECT_GT(count, runs / 200);
     for (const char* end : {"settled unchallenged", "settled unverified", "void solver_slashed", "void earlier_void",
@@ -859,7 +888,7 @@ TEST(MarketProperties, the_same_lives_leave_the_same_bytes) {
     Statistics statistics;
     statistics.trace = Hash32{};
     for (std::uint64_t seed = 1; seed <= 40; ++seed) Simulation(seed, statistics).run();
-    EXPECT_EQ(to_hex(*statistics.trace), "258d6c9fe74ed11a938ae1890daa5c716e274ebf17b2292c8eeff0d88049c679");
+    EXPECT_EQ(to_hex(*statistics.trace), "ae2724865a98ec9ecb25eadcfae1510d3edcad76490d7f9a6eed3c5329f60731");
 }
 
 }  // namespace

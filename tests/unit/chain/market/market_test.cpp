@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "chain/market/bonds.h"
+#include "chain/market/custody.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
 #include "chain/market/storage.h"
@@ -114,6 +115,17 @@ TEST(Storage, deposits_count_at_least_what_the_largest_objects_take) {
     EXPECT_LE(largest<types::Claim>() + money, kClaimBytes);
     EXPECT_LE(largest<types::VerifierReport>() + money, kReportBytes);
     EXPECT_LE(largest<types::ChallengeCommitment>(), kChallengeBytes);
+    types::Custody custody;
+    custody.fields(make);
+    custody.custodians.resize(types::kMaxCustodians);
+    for (auto& custodian : custody.custodians) custodian.fields(make);
+    // Of each draw it may lose a part, of which the submitter is paid some.
+    const std::size_t lost = 2 * (largest<types::Payment>() + largest<types::SlashRecord>());
+    EXPECT_LE(types::encode_record(custody).size() + types::kMaxCustodians * lost,
+              custody_bytes(types::kMaxCustodians));
+    custody.custodians.resize(params::kLeastCustodians);
+    EXPECT_LE(types::encode_record(custody).size() + params::kLeastCustodians * lost,
+              custody_bytes(params::kLeastCustodians));
     EXPECT_LE(types::key_of<types::EvidenceCommitment>(types::Address{}).size() + largest<types::EvidenceCommitment>(),
               kEvidenceCommitmentBytes);
 }
@@ -131,6 +143,10 @@ TEST(Storage, what_a_task_pays_for) {
     market.max_bids = 7;
     const std::uint64_t claim = kClaimBytes + 2 * 3 * (kReportBytes + kDisputeBytes);
     EXPECT_EQ(stored_bytes(market, spec, 1), types::encode_record(spec).size() + kTaskBytes + 7 * kBidBytes + claim);
+    market.custodians = 12;
+    EXPECT_EQ(stored_bytes(market, spec, 1),
+              types::encode_record(spec).size() + kTaskBytes + 7 * kBidBytes + claim + custody_bytes(12));
+    market.custodians = 0;
     auto opened = spec;
     opened.imports.roots.resize(9);
     opened.imports.siblings.resize(9);
@@ -172,6 +188,67 @@ TEST(Stretches, are_paid_for_one_by_one_and_add_up) {
         EXPECT_EQ(escrow_left(work, 7, 1000, 50, settled, done)->total, left) << settled;
     }
     EXPECT_EQ(left, Uint256(50)) << "the deposit";
+}
+
+// Three hundred steps by strides of two, a checkpoint each thirty: the stretch of 120 has 60 + 4 + 2 hashes.
+TEST(Custody, is_paid_by_what_a_custodian_keeps_of_a_stretch) {
+    PlannedWork plan = even(300, 30, 9, 2, 2, 120);
+    plan.state = 4'000'000;
+    const std::uint64_t bytes = 3 * 4'000'000 + 32 * 66;
+    EXPECT_EQ(history_hashes(plan), Uint256(66));
+    EXPECT_EQ(fragment_bytes(0, plan.state, plan), Uint256());
+    EXPECT_EQ(fragment_bytes(3, plan.state, plan), Uint256(bytes));
+    EXPECT_EQ(fragment_bytes(21, plan.state, plan), Uint256((bytes + 6) / 7)) << "rounded up";
+    params::MarketParams market;
+    market.custody_fee_per_mib = 1'000;
+    market.custodians = 0;
+    EXPECT_EQ(*custody_fee(market, plan), Uint256());
+    market.custodians = 3;
+    EXPECT_EQ(*custody_fee(market, plan), Uint256(12'000)) << "11.4 MiB";
+    market.custodians = 36;
+    EXPECT_EQ(*custody_fee(market, plan), Uint256(1'000)) << "0.95 MiB";
+    market.custody_fee_per_mib = ~Uint256();
+    EXPECT_TRUE(custody_fee(market, plan));
+    market.custodians = 3;
+    EXPECT_EQ(custody_fee(market, plan).error().name, "task.price_overflow");
+}
+
+TEST(Custody, needs_two_thirds_and_is_given_by_a_third) {
+    EXPECT_EQ(custody_quorum(3), 2U);
+    EXPECT_EQ(custody_quorum(4), 3U);
+    EXPECT_EQ(custody_quorum(12), 8U);
+    EXPECT_EQ(custody_quorum(48), 32U);
+    EXPECT_EQ(custody_data(12), 4U);
+    EXPECT_EQ(custody_data(5), 1U);
+    types::Custody custody;
+    custody.custodians.resize(4);
+    custody.custodians[0].receipt = custody.custodians[1].receipt = 1;
+    custody.custodians[2].receipt = 2;
+    EXPECT_FALSE(is_kept(custody));
+    custody.custodians[3].receipt = 1;
+    EXPECT_TRUE(is_kept(custody));
+    EXPECT_EQ(receipts_of(custody, 2), 1U);
+}
+
+// Of three stretches, the last a short one.
+TEST(Custody, is_escrowed_for_each_stretch_that_is_left) {
+    TaskWork work{even(300, 30, 9, 2, 1, 120), 5, 3};
+    const auto without = [&](std::uint32_t settled) {
+        work.custodians = 0;
+        return escrow_left(work, 7, 1000, 50, settled, Uint256(settled * 120 * 11))->total;
+    };
+    for (std::uint32_t settled = 0; settled < 3; ++settled) {
+        const Uint256 rest = without(settled);
+        work.custodians = 12;
+        work.custody_fee = 70;
+        const auto escrow = escrow_left(work, 7, 1000, 50, settled, Uint256(settled * 120 * 11));
+        EXPECT_EQ(escrow->custody_fee, Uint256(70));
+        EXPECT_EQ(escrow->custody_fees, Uint256(70 * 12 * (3 - settled)));
+        EXPECT_EQ(escrow->total, rest + escrow->custody_fees);
+    }
+    work.custody_fee = ~Uint256();
+    EXPECT_EQ(escrow_of(work, 7, 1000, 50).error().name, "task.price_overflow");
+    EXPECT_EQ(escrow_left(work, 7, 1000, 50, 3, Uint256(300 * 11))->custody_fees, Uint256());
 }
 
 TEST(Stretches, a_solver_answers_for_the_two_that_can_be_unsettled) {
@@ -439,6 +516,11 @@ TEST(Windows, are_twice_what_one_uplink_and_one_replay_take) {
     bytes.programs = 3;
     EXPECT_EQ(least().verify_s,
               Uint256((6 * (5 * 51'245'056 + 74'188 + 3 * 8'388'608 + 8 * 32) + 1'048'575) / 1'048'576));
+    bytes.custodians = 12;  // fragments of three states and of what the history names, of a fourth each
+    EXPECT_EQ(least().verify_s, Uint256((6 * (5 * 51'245'056 + 74'188 + 3 * 8'388'608 + 8 * 32) +
+                                         2 * 12 * ((3ULL * 51'245'056 + 8 * 32) / 4) + 1'048'575) /
+                                        1'048'576));
+    bytes.custodians = 0;
     spec.classes.speed = 28;  // 16,384 work units a second
     EXPECT_EQ(least().heartbeat_s, Uint256((2 * 2 * 6'588'349 + 16'383) / 16'384));
     EXPECT_EQ(least().verify_s, Uint256((2 * 4 * 6'588'349 + 16'383) / 16'384)) << "the longer of the two";

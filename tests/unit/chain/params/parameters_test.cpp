@@ -37,7 +37,7 @@ TEST(Parameters, each_has_a_name_a_meaning_and_a_default_that_is_the_structs) {
         EXPECT_FALSE(parameter.doc.empty()) << parameter.name;
     });
     EXPECT_EQ(names.size(), parameters().size());
-    EXPECT_EQ(names.size(), 42U);
+    EXPECT_EQ(names.size(), 45U);
     EXPECT_TRUE(check_parameters(params));
     EXPECT_EQ(params.block_gas_limit, 300'000'000U);
 }
@@ -89,6 +89,9 @@ TEST(Parameters, must_fit_each_other) {
               "market.unbonding_blocks must be an epoch and 520 blocks at least");
     EXPECT_EQ(detail([](ChainParams& p) { p.market.min_verifiers = 4, p.market.max_verifiers = 3; }),
               "market.max_verifiers must be min_verifiers at least");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.custodians = 2; }),
+              "market.custodians must be three at least, or 0");
+    EXPECT_EQ(detail([](ChainParams& p) { p.market.custodians = 3; }), "");
     EXPECT_EQ(detail([](ChainParams& p) { p.chain_id = kTestnetChainId, p.market.min_verifiers = 2; }),
               "market.min_verifiers must be three at least but on a devnet (chain_id 7878)");
     EXPECT_EQ(detail([](ChainParams& p) { p.chain_id = kTestnetChainId, p.market.min_verifiers = 3; }), "");

@@ -177,7 +177,7 @@ TEST(Abi, numbers_of_kinds_and_objects_to_come_are_reserved) {
         const auto prefix = prefix_of_key(Bytes{static_cast<std::uint8_t>(number), 1});
         return prefix ? std::string("known") : std::string(prefix.error().name);
     };
-    for (const unsigned number : {0x35U, 0x36U, 0x3fU, 0x51U, 0x53U, 0x5fU})
+    for (const unsigned number : {0x35U, 0x37U, 0x3fU, 0x51U, 0x53U, 0x5fU})
         EXPECT_EQ(named(number), "object.reserved_prefix") << number;
     for (const unsigned number : {0x00U, 0x16U, 0x40U, 0x60U, 0xffU})
         EXPECT_EQ(named(number), "object.unknown_prefix") << number;

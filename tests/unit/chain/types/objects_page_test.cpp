@@ -42,6 +42,8 @@ constexpr std::string_view kName{};
     X(ClaimId)             \
     X(Claim)               \
     X(VerifierReport)      \
+    X(Custody)             \
+    X(Custodian)           \
     X(ProofRecord)         \
     X(TaskImport)          \
     X(ImportedSlots)       \
@@ -171,6 +173,7 @@ TEST_F(ObjectsPage, has_each_objects_key) {
     expect_key<ChallengeCommitment>(key_of<ChallengeCommitment>(claim, address, Hash32{}));
     expect_key<Claim>(key_of<Claim>(claim));
     expect_key<VerifierReport>(key_of<VerifierReport>(claim, std::uint8_t{0}));
+    expect_key<Custody>(key_of<Custody>(claim));
     expect_key<ProofRecord>(key_of<ProofRecord>(std::uint64_t{1}, std::uint16_t{0}));
     expect_key<Dispute>(key_of<Dispute>(std::uint64_t{1}));
     expect_key<Watch>(key_of<Watch>(claim, std::uint64_t{1}, std::uint8_t{0}, address));
