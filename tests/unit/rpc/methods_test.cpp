@@ -581,7 +581,13 @@ TEST_F(MethodsTest, both_claims_that_are_not_settled_are_told) {
         claim.step = 40;
         chain.current->objects[types::key_of<types::Claim>(claim.id)] = types::encode_record(claim);
     }
+    types::Custody custody;
+    custody.claim = {5, 0, 1, 0};
+    custody.custodians.resize(3);
+    chain.current->objects[types::key_of<types::Custody>(custody.claim)] = types::encode_record(custody);
     const auto told = ok("task_get", "[5]");
+    EXPECT_EQ(*told.find("claim")->find("custody"), types::to_json(custody));
+    EXPECT_TRUE(told.find("nextClaim")->find("custody")->is_null());
     EXPECT_EQ(text(*told.find("claim"), "stateName"), "custody");
     EXPECT_EQ(text(*told.find("nextClaim"), "stateName"), "working");
     EXPECT_EQ(*told.find("claim")->find("firstStep"), json::Value(21));

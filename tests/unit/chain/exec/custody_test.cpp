@@ -371,6 +371,7 @@ TEST_F(Custodians, leave_the_state_with_their_claim) {
     verifiers_say_ok(id);
     custodians_say(id, {true, true, true});
     settle(id);
+    EXPECT_EQ(fees(world.task(id).payments).size(), 3U) << "the fourth has said nothing";
     EXPECT_TRUE(world.state().native(key));
     world.skip_until(world.task(id).since + market::in_ms(world.params.market.retention_s));
     while (world.exists(id)) expect_ok(world.tick(id));
