@@ -4,6 +4,7 @@
 #include <limits>
 #include <tuple>
 
+#include "chain/exec/handlers/custody.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/market/delays.h"
@@ -438,6 +439,7 @@ Expected<std::size_t> close_moot(Context& context, types::Claim& claim) {
 Status begin_void(Context& context, LoadedClaim& live, const std::string& reason) {
     auto& claim = live.claim;
     QUERN_CHECK(void_later(context, live));
+    QUERN_CHECK(release_custodians(context, claim.id));  // they are in no game, and cannot answer any more
     claim.voided = true;
     QUERN_TRY(const std::size_t closed, close_moot(context, claim));
     if (closed == params::kMaxSwept) QUERN_CHECK(begin_next_game(context, live, claim.solver));

@@ -23,12 +23,11 @@ using types::ClaimState;
 using types::Role;
 using types::TaskState;
 
-// Frees what is locked for a claim but for the solver's lock. No dispute is open, and of commitments there are as many
-// left as drop_commitments drops.
+// Frees what is locked for a claim but for the solver's lock, and custodians', which custody or begin_void frees. No
+// dispute is open, and of commitments there are as many left as drop_commitments drops.
 Status release_claim(Context& context, LoadedClaim& live, bool punished) {
     live.claim.voided = false;
     QUERN_CHECK(release_reports(context, live.claim));
-    QUERN_CHECK(release_custodians(context, live.claim.id));
     return drop_commitments(context, live, punished);
 }
 

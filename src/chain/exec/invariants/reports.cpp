@@ -56,7 +56,7 @@ Status check_erased(const state::Overlay& state, const Bytes& claim_key) {
 }
 
 // Custodians that are there are those of a claim whose task has so many of each, and answer only while it may wait for
-// their receipts, or for the games of a void one.
+// their receipts.
 Status check_custody(const state::Overlay& state, const types::Custody& custody, const types::Claim* claim) {
     QUERN_TRY(const auto task, state.load<types::Task>(custody.claim.task));
     const std::size_t drawn = custody.custodians.size();
@@ -64,9 +64,7 @@ Status check_custody(const state::Overlay& state, const types::Custody& custody,
         drawn < market::custody_quorum(task->custodians) || custody.draws == 0 || custody.draws > params::kMaxDraws)
         return wrong_custody(custody.claim);
     const bool waits = claim->state == types::ClaimState::custody;
-    if ((!custody.lock.is_zero() && !waits && !claim->voided) ||
-        (waits && custody.draw_at != 0 && !custody.lock.is_zero()))
-        return wrong_custody(custody.claim);
+    if (!custody.lock.is_zero() && (!waits || custody.draw_at != 0)) return wrong_custody(custody.claim);
     // Nothing goes on that a quorum has not said it keeps.
     const bool gone_on =
         claim->state >= types::ClaimState::committing && !claim->voided && claim->state != types::ClaimState::voided;

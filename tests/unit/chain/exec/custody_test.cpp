@@ -400,6 +400,21 @@ TEST_F(Custodians, do_not_answer_when_custody_is_over) {
     EXPECT_EQ(name(say(id, last, false)), "task.wrong_state") << "to say so later is for those who replay";
 }
 
+// A game about the history that was begun in custody goes on when the data are missing.
+TEST_F(Custodians, answer_for_nothing_in_the_games_of_a_claim_that_is_void) {
+    const auto id = reach_custody();
+    challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
+    custodians_say(id, {true});
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
+    for (const auto& report : world.reports(id))
+        if (!world.claim(id).voided) expect_ok(say(id, report.verifier, false));
+    ASSERT_EQ(world.claim(id).state, ClaimState::disputed);
+    ASSERT_TRUE(world.claim(id).voided);
+    EXPECT_EQ(name(say(id, custody(id)->custodians[1].address, true)), "task.wrong_state");
+    EXPECT_TRUE(locked_by_all().is_zero()) << "nobody waits for receipts that nobody can send";
+    EXPECT_TRUE(custody(id)->lock.is_zero());
+}
+
 TEST_F(Custodians, a_proof_names_a_manifest_for_them) {
     const auto id = reach(ClaimState::working, truth);
     for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval)
