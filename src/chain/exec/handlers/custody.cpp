@@ -53,9 +53,11 @@ Expected<std::vector<types::Address>> find_custodians(const Context& context, co
     DrawTerms terms{draw.anchor, custodian_lock(context, task), {}, draw.excluded};
     terms.demand.classes.bandwidth = task.spec.classes.bandwidth;  // they compute nothing
     terms.excluded.insert(terms.excluded.end(), {claim.solver, task.submitter});
+    // However many are busy: a draw that they put off would draw the verifiers anew, and who can make its own bonds
+    // busy or free would decide about that when it knows who they are.
     QUERN_TRY(auto drawn,
               draw_bonds(context, Role::custodian, terms, draw_hash("custodians", draw.beacon, claim.id, draw.draws),
-                         task.custodians, draw.patience));
+                         task.custodians, params::kMaxDrawTries));
     if (drawn.size() < market::custody_quorum(task.custodians)) drawn.clear();
     return drawn;
 }
@@ -103,7 +105,6 @@ Expected<bool> redraw_custodians(Context& context, LoadedClaim& live, Custody cu
     QUERN_TRY(draw.beacon, beacon_at(context, market::draw_height(custody.draw_at)));
     draw.anchor = market::anchor_of(custody.draw_at, context.height);
     draw.draws = custody.draws;
-    draw.patience = params::kMaxDrawTries;
     QUERN_TRY(const auto reports, load_reports(context.state, claim));
     for (const auto& report : reports) draw.excluded.push_back(report.verifier);
     QUERN_TRY(const auto drawn, find_custodians(context, live, draw));

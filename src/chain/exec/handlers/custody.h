@@ -14,7 +14,6 @@ struct CustodyDraw {
     std::uint64_t anchor = 0;              // height
     std::uint8_t draws = 0;                // before it
     std::vector<types::Address> excluded;  // beside solver and submitter
-    std::size_t patience = 0;              // as draw_bonds
 };
 // As many as the network wants for a claim; none when there are fewer than their quorum.
 [[nodiscard]] Expected<std::vector<types::Address>> find_custodians(const Context& context, const LoadedClaim& live,

@@ -344,10 +344,9 @@ Status draw_verifiers(Context& context, LoadedClaim& live) {
     // Those whom the stretch before it binds are free when that is settled, and this one cannot be before.
     const bool waited = is_next_to_settle(task, claim) &&
                         context.market_ms >= claim.proved_since + market::in_ms(task.spec.windows.verify_s);
-    const std::size_t patience = waited ? params::kMaxDrawTries : params::kMaxPassedOver;
     QUERN_TRY(const auto drawn,
               draw_bonds(context, Role::verifier, terms, draw_hash("verifiers", beacon, claim.id, claim.draws),
-                         task.spec.work.verifiers, patience));
+                         task.spec.work.verifiers, waited ? params::kMaxDrawTries : params::kMaxPassedOver));
     if (drawn.size() < task.spec.work.verifiers) {
         if (waited && drawn.empty()) return await_unverified(context, live, "no_verifiers");
         // Others may bond; who did so after the old beacon was known must not profit from knowing it. Each try is a
@@ -360,7 +359,7 @@ Status draw_verifiers(Context& context, LoadedClaim& live) {
     QUERN_TRY(const auto custody, load_custody(context, claim.id));
     std::vector<types::Address> custodians;  // those of a draw before have what they were drawn for
     if (task.custodians != 0 && !custody) {
-        QUERN_TRY(custodians, find_custodians(context, live, {beacon, terms.anchor, 0, drawn, patience}));
+        QUERN_TRY(custodians, find_custodians(context, live, {beacon, terms.anchor, 0, drawn}));
         if (custodians.empty() && !waited) {
             await_draw(context, claim, "waiting_for_custodians", context.market().min_window_s);
             return {};

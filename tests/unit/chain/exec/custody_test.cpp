@@ -415,6 +415,36 @@ TEST_F(Custodians, answer_for_nothing_in_the_games_of_a_claim_that_is_void) {
     EXPECT_TRUE(custody(id)->lock.is_zero());
 }
 
+// Who keeps bonds busy with a task of its own could otherwise decide, once the beacon is known, whether those who were
+// drawn to verify somebody else's claim do so, or others by another beacon.
+TEST_F(Custodians, that_are_busy_do_not_let_drawn_verifiers_go) {
+    constexpr std::uint64_t kBusy = 20;
+    constexpr std::uint64_t kLock = 200'000;
+    constexpr std::uint64_t kLarge = 4 * kLock;
+    const auto mine = [](std::uint64_t i) { return address(900 + i); };
+    spec.windows.verify_s = 300;
+    world.params.market.custodian_bond_percent = 100;
+    world.params.market.verifier_bond_gammas = kLarge / 10;
+    world.params.market.custodians = kBusy;
+    for (std::uint64_t i = 0; i < kBusy; ++i) {
+        give(world.state(), mine(i), Uint256(1'000'000'000'000));
+        world.bond_role(mine(i), Role::custodian, kLarge + kLock / 2);  // for one claim each
+    }
+    world.skip(world.params.epoch_length);
+    const auto own = reach(ClaimState::custody, truth);
+    ASSERT_EQ(custody(own)->custodians.size(), kBusy);
+    ASSERT_EQ(custody(own)->lock, Uint256(kLarge));
+
+    world.params.market.verifier_bond_gammas = kLock / 10;
+    world.params.market.custodians = kWanted;
+    for (std::uint64_t i = 0; i < kWanted; ++i) world.bond_role(keeper(i), Role::custodian, kLock);
+    const auto other = reach(ClaimState::proved, truth);
+    ASSERT_LT(world.market_ms(), world.claim(own).deadline);
+    tick_when_due(other);
+    EXPECT_EQ(world.claim(other).state, ClaimState::custody) << world.claim(other).reason;
+    EXPECT_EQ(custody(other)->custodians.size(), kWanted);
+}
+
 TEST_F(Custodians, a_proof_names_a_manifest_for_them) {
     const auto id = reach(ClaimState::working, truth);
     for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval)
