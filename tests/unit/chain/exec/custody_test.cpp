@@ -445,6 +445,86 @@ TEST_F(Custodians, that_are_busy_do_not_let_drawn_verifiers_go) {
     EXPECT_EQ(custody(other)->custodians.size(), kWanted);
 }
 
+// Verifiers of a second draw are not looked for among fewer because of custodians: there might be nobody else.
+TEST_F(Custodians, of_whom_some_are_drawn_to_verify_later_answer_as_verifiers) {
+    const auto id = reach_custody();
+    const auto drawn = custody(id)->custodians;
+    for (const auto& custodian : drawn) world.bond_role(custodian.address, Role::verifier, 1'000'000'000);
+    verifiers_say_ok(id);
+    custodians_say(id, {true, true, true});
+    world.skip(world.params.epoch_length);
+    expect_ok(tick_at_deadline(id));  // nobody has committed
+    ASSERT_EQ(world.claim(id).reason, "verifiers_silent");
+    tick_when_due(id);
+    ASSERT_EQ(world.claim(id).state, ClaimState::custody);
+    std::size_t both = 0;
+    for (const auto& report : world.reports(id)) {
+        if (report.verifier < keeper(0) || report.verifier > keeper(kWanted - 1)) continue;
+        ++both;
+        const auto before = types::encode_record(*custody(id));
+        expect_ok(say(id, report.verifier, false));
+        EXPECT_EQ(types::encode_record(*custody(id)), before) << "what it keeps it has said already, or is not asked";
+        break;
+    }
+    EXPECT_EQ(both, 1U);
+    EXPECT_TRUE(locked_by_all().is_zero());
+}
+
+TEST_F(Custodians, who_leave_after_the_table_is_frozen_pay_for_silence_out_of_what_leaves) {
+    bond_keepers(3);  // just a quorum: each of them is drawn
+    const auto id = reach(ClaimState::proved, truth);
+    for (std::uint64_t i = 0; i < 3; ++i)
+        expect_ok(world.one(keeper(i), NativeKind::unbond, types::UnbondPayload{Role::custodian, kBond}));
+    tick_when_due(id);
+    ASSERT_EQ(custody(id)->custodians.size(), 3U);
+    EXPECT_EQ(locked(keeper(0)), lock(id));
+    world.skip(world.params.market.unbonding_blocks);
+    const auto withdrawn = world.one(keeper(0), NativeKind::withdraw, types::WithdrawPayload{Role::custodian});
+    expect_ok(withdrawn);
+    EXPECT_EQ(market::whole_bond(world.bond(Role::custodian, keeper(0))), lock(id)) << "all but what answers";
+    const Uint256 lost = market::percent_of(lock(id), world.params.market.no_reveal_slash_percent);
+    expect_ok(tick_at_deadline(id));
+    EXPECT_EQ(slashes(world.task(id).slashes, Role::custodian, "no_custody_receipt"), 3U);
+    EXPECT_EQ(market::whole_bond(world.bond(Role::custodian, keeper(0))), lock(id) - lost);
+    EXPECT_TRUE(locked_by_all().is_zero());
+}
+
+TEST_F(Custodians, a_claim_whose_second_draw_nobody_ticks_for_long_still_has_one) {
+    const auto id = reach_custody(7);
+    verifiers_say_ok(id);
+    custodians_say(id, {false, false});
+    world.skip(params::kDrawReach + 100);  // the beacon that was named is forgotten
+    expect_ok(world.tick(id));
+    EXPECT_EQ(world.claim(id).reason, "custodians_drawn");
+    custodians_say(id, {true, true, true});
+    EXPECT_EQ(world.claim(id).state, ClaimState::committing);
+}
+
+TEST_F(Custodians, a_solver_that_loses_while_others_are_drawn_leaves_nothing_to_draw) {
+    const auto id = reach_custody(7);
+    const auto game = challenge(id, kWhistleblower, 0, wrong.root, history_opening(wrong));
+    custodians_say(id, {false, false});
+    ASSERT_EQ(world.claim(id).reason, "custodians_redrawn");
+    expect_ok(world.one(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{game}));
+    while (world.task(id).state == TaskState::running) tick_when_due(id);
+    EXPECT_EQ(world.claim(id, 0).state, ClaimState::voided);
+    EXPECT_EQ(world.claim(id, 0).reason, "solver_slashed");
+    EXPECT_TRUE(locked_by_all().is_zero());
+}
+
+TEST_F(Custodians, that_lock_nothing_end_as_others_do) {
+    world.params.market.custodian_bond_percent = 0;
+    const auto id = reach_custody(7);
+    EXPECT_TRUE(custody(id)->lock.is_zero());
+    verifiers_say_ok(id);
+    expect_ok(tick_at_deadline(id));
+    EXPECT_EQ(world.claim(id).reason, "custodians_redrawn");
+    tick_when_due(id);
+    custodians_say(id, {true, true, true});
+    EXPECT_EQ(world.claim(id).state, ClaimState::committing);
+    EXPECT_TRUE(world.task(id).slashes.empty());
+}
+
 TEST_F(Custodians, a_proof_names_a_manifest_for_them) {
     const auto id = reach(ClaimState::working, truth);
     for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval)
