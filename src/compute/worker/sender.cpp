@@ -8,13 +8,10 @@
 namespace quern::compute::worker {
 namespace {
 
-constexpr std::uint64_t kRetryBlocks = 3;      // after a refusal or failure
-constexpr std::uint64_t kAskAgainBlocks = 30;  // whether the node still has what does not show up
-constexpr std::uint64_t kRaiseBlocks = 3;      // a transaction that waits longer may pay too little
-constexpr std::uint64_t kRaisePercent = 125;   // what a node asks of a replacement is less
-// Over the estimate: what others send before it may make it dearer.
-constexpr std::uint64_t kGasMarginPercent = 150;
-constexpr std::uint64_t kGasMargin = 200'000;
+constexpr std::uint64_t kRetryBlocks = 3;                     // after a refusal or failure
+constexpr std::uint64_t kAskAgainBlocks = 30;                 // whether the node still has what does not show up
+constexpr std::uint64_t kRaiseBlocks = 3;                     // a transaction that waits longer may pay too little
+constexpr std::uint64_t kRaisePercent = 125;                  // what a node asks of a replacement is less
 constexpr std::uint64_t kWarnBlocks = 100;                    // between two warnings of a kind
 constexpr std::uint64_t kFeeHeadroom = 2;                     // fee cap = this x the node's gas price
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;  // one move is 64 KiB at most
@@ -190,7 +187,7 @@ Status Sender::sign_and_send(const Attempt& attempt) {
     QUERN_TRY(tx.nonce, node_->pending_nonce(address_));
     QUERN_TRY(tx.max_fee_per_gas, spending_.fee_cap(price, kFeeHeadroom));
     tx.max_priority_fee_per_gas = price;
-    tx.gas_limit = gas * kGasMarginPercent / 100 + kGasMargin;
+    tx.gas_limit = gas_limit_of(attempt.kind, gas);
     tx.native_kind = static_cast<std::uint8_t>(attempt.kind);
     tx.data = attempt.payload;
     QUERN_CHECK(spending_.book(tx.max_fee_per_gas * tx.gas_limit, share_of(tx.native_kind)));

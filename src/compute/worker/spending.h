@@ -9,11 +9,21 @@
 #include "base/clock.h"
 #include "base/expected.h"
 #include "base/record.h"
+#include "chain/types/native_kinds.h"
 
 namespace quern::compute::worker {
 
 // More than any of a worker's transactions needs; an estimate above it is a lie or a mistake.
 inline constexpr std::uint64_t kMaxTransactionGas = std::uint64_t{1} << 24;
+// Over an estimate: what others send before it may make a transaction dearer. A receipt may come to be the one that
+// ends the last draw of 48 custodians, and with it a claim of 16 verifiers.
+inline constexpr std::uint64_t kGasMarginPercent = 150;
+inline constexpr std::uint64_t kGasMargin = 200'000;
+inline constexpr std::uint64_t kReceiptGasMargin = 600'000;
+[[nodiscard]] constexpr std::uint64_t gas_limit_of(chain::types::NativeKind kind, std::uint64_t estimate) {
+    const bool receipt = kind == chain::types::NativeKind::custody_receipt;
+    return estimate * kGasMarginPercent / 100 + (receipt ? kReceiptGasMargin : kGasMargin);
+}
 inline constexpr std::uint64_t kSpendingHours = 24;
 // Of the day's limit that ticks may use up, what was spent for other things included. The rest is for what this worker
 // must send in time or lose a bond: whoever makes tasks and disputes run into ticks must not use that up.

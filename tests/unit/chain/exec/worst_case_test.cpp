@@ -1,6 +1,8 @@
 // The most that a task may collect, and the gas that a worker gives a transaction: whatever ends a game, a claim or a
 // task, it goes on by ticks that fit.
 #include "chain/exec/handlers/draw.h"
+#include "chain/exec/handlers/draw_table.h"
+#include "chain/market/custody.h"
 #include "chain/market/storage.h"
 #include "compute/worker/spending.h"
 #include "lifecycle_fixture.h"
@@ -315,6 +317,89 @@ TEST_F(WorstCase, who_drives_commitments_out_for_ever_lengthens_nothing) {
         longest = std::max({longest, world.task(id).slashes.size(), world.task(id).payments.size()});
     }
     EXPECT_EQ(longest, types::kMaxKeptRecords);
+}
+
+// As many verifiers and custodians as may be, from tables whose nodes keep all the versions that a draw may ask for.
+class WorstDraw : public WorstCase {
+protected:
+    static constexpr std::uint64_t kBonds = 256;
+    static constexpr std::uint64_t kEpoch = 50;
+
+    WorstDraw() {
+        world.params.epoch_length = kEpoch;
+        world.params.market.custodians = types::kMaxCustodians;
+        world.params.market.custody_fee_per_mib = 1'000;
+        spec.work.verifiers = params::kMaxVerifiers;
+        spec.windows.verify_s = 400;  // one receipt a block
+    }
+    static types::Address member(Role role, std::uint64_t number) {
+        return address(100'000 * static_cast<std::uint64_t>(role) + number);
+    }
+    void fill_table(Role role, std::uint64_t epoch) {
+        for (std::uint64_t i = 0; i < kBonds; ++i) {
+            const auto who = member(role, i);
+            auto bond = world.bond(role, who);
+            bond.address = who;
+            bond.role = role;
+            bond.bonded = 1'000'000'000 + 1'000 * epoch + i;
+            // Leaving, as often as may be.
+            bond.unbonding.resize(params::kMaxRoleUnbondings, {1'000, 1'000'000});
+            ASSERT_TRUE(handlers::update_table(world.state(), bond, epoch, 0));
+            world.state().store(types::key_of<types::RoleBond>(role, who), bond);
+        }
+    }
+    std::uint64_t reach_draw() {
+        for (std::uint64_t epoch = 0; epoch <= params::kDrawReach / world.params.epoch_length + 1; ++epoch)
+            for (const auto role : {Role::verifier, Role::custodian}) fill_table(role, epoch);
+        world.skip_to(world.params.epoch_length * (params::kDrawReach / world.params.epoch_length + 2));
+        for (std::uint64_t i = 0; i < kBonds; ++i)
+            for (const auto role : {Role::verifier, Role::custodian})
+                give(world.state(), member(role, i), Uint256(1'000'000'000'000'000));
+        world.bond_role(kSolver, Role::solver, 1'000'000'000);
+        const auto id = submit();
+        expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}));
+        tick_when_due(id);
+        expect_ok(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id}));
+        for (std::uint64_t step = kInterval; step <= kSteps; step += kInterval)
+            expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, step)));
+        expect_ok(world.one(kSolver, NativeKind::task_prove, proof_of(world.task(id), truth)));
+        return id;
+    }
+    std::uint64_t gas_of_due_tick(std::uint64_t id) {
+        world.skip_until_due(id);
+        return gas_of_tick(id);
+    }
+    std::uint64_t gas_of_missing(std::uint64_t id, std::size_t place) {
+        const auto who = world.custody(world.claim(id).id)->custodians.at(place).address;
+        return gas_of(who, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, false});
+    }
+};
+
+TEST_F(WorstDraw, all_who_were_drawn_and_keep_silent_pay_by_ticks_that_fit) {
+    const auto id = reach_draw();
+    EXPECT_LT(gas_of_due_tick(id), kMaxTransactionGas / 4);
+    ASSERT_EQ(world.claim(id).drawn, params::kMaxVerifiers);
+    ASSERT_EQ(world.custody(world.claim(id).id)->custodians.size(), types::kMaxCustodians);
+    EXPECT_LT(gas_of_due_tick(id), kMaxTransactionGas / 4);
+    EXPECT_EQ(world.claim(id).reason, "custodians_redrawn");
+    EXPECT_LT(gas_of_due_tick(id), kMaxTransactionGas / 4);
+    EXPECT_LT(gas_of_due_tick(id), kMaxTransactionGas / 4);
+    EXPECT_EQ(world.task(id).state, TaskState::open);
+    EXPECT_LE(Uint256(world.bytes_of(id)) * world.params.market.storage_deposit_per_byte, world.task(id).deposit);
+}
+
+// Whoever estimates before others have answered may be the one that ends custody.
+TEST_F(WorstDraw, a_receipt_that_ends_more_than_its_sender_knew_has_gas_for_it) {
+    const auto id = reach_draw();
+    constexpr std::size_t kEnough = types::kMaxCustodians - market::custody_quorum(types::kMaxCustodians);
+    for (std::uint8_t draw = 1; draw <= params::kMaxDraws; ++draw) {
+        gas_of_due_tick(id);
+        ASSERT_EQ(world.custody(world.claim(id).id)->draws, draw);
+        const auto limit = compute::worker::gas_limit_of(NativeKind::custody_receipt, gas_of_missing(id, 0));
+        for (std::size_t place = 1; place < kEnough; ++place) gas_of_missing(id, place);
+        EXPECT_LE(gas_of_missing(id, kEnough), limit) << int{draw};
+    }
+    EXPECT_EQ(world.task(id).state, TaskState::open);
 }
 
 }  // namespace
