@@ -20,10 +20,11 @@ struct PaymentKind {
     std::optional<Role> role;  // in which it is earned; absent: it depends
     bool submitter = false;
 };
-constexpr std::array<PaymentKind, 12> kPayments{{
+constexpr std::array<PaymentKind, 13> kPayments{{
     {"solver_reward", "reward", Role::solver},
     {"held_reward", "reward", Role::solver},
     {"verifier_fee", "fee", Role::verifier},
+    {"custodian_fee", "fee", Role::custodian},
     {"bounty", "bounty", std::nullopt},
     {"dispute_cost", "dispute_cost", std::nullopt},
     {"jackpot", "jackpot", Role::whistleblower},
