@@ -18,6 +18,11 @@ std::size_t receipts_of(const types::Custody& custody, std::uint8_t receipt) {
                       [&](const types::Custodian& custodian) { return custodian.receipt == receipt; }));
 }
 
+bool is_denied(const types::Custody& custody) {
+    const std::size_t drawn = custody.custodians.size();
+    return receipts_of(custody, 2) > drawn - custody_quorum(drawn);
+}
+
 bool is_kept(const types::Custody& custody) {
     return receipts_of(custody, 1) >= custody_quorum(custody.custodians.size());
 }

@@ -17,6 +17,8 @@ namespace quern::chain::market {
 
 // How many custodians have said so.
 [[nodiscard]] std::size_t receipts_of(const types::Custody& custody, std::uint8_t receipt);
+// Whether so many say that they lack what they were drawn for that there can be no quorum.
+[[nodiscard]] bool is_denied(const types::Custody& custody);
 // Whether a quorum has what it was drawn for.
 [[nodiscard]] bool is_kept(const types::Custody& custody);
 

@@ -7,6 +7,7 @@
 #include "chain/exec/handlers/draw.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/resolution.h"
+#include "chain/market/custody.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
 #include "chain/market/watchers.h"
@@ -410,8 +411,12 @@ Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passe
     auto& [task, claim] = live;
     QUERN_TRY(auto custody, load_custody(context, claim.id));
     if (deadline_passed && market::awaits_draw(claim, custody)) {
+        const bool denied = market::is_denied(*custody);
         QUERN_TRY(const bool drawn, redraw_custodians(context, live, std::move(*custody)));
-        return drawn ? Status{} : void_without_data(context, live);
+        if (drawn) return {};
+        if (denied) return void_without_data(context, live);
+        // Silence says nothing about the data, and nobody else can: it goes on without custodians.
+        context.state.erase_native(types::key_of<types::Custody>(claim.id));
     }
     if (deadline_passed && claim.received < claim.active) {
         const auto silent = [](const types::VerifierReport& report) { return report.custody == 0; };

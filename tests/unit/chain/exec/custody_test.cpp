@@ -281,6 +281,24 @@ TEST_F(Custodians, a_second_draw_that_finds_too_few_leaves_the_first_ones_word) 
     EXPECT_TRUE(locked_by_all().is_zero());
 }
 
+TEST_F(Custodians, after_silence_a_claim_goes_on_without_where_there_are_too_few_others) {
+    const auto id = reach_custody();
+    verifiers_say_ok(id);
+    custodians_say(id, {true, true});
+    world.skip_until(world.claim(id).deadline);
+    expect_ok(world.tick(id));
+    ASSERT_EQ(world.claim(id).reason, "custodians_redrawn");
+    world.params.market.custodian_bond_percent = 100;  // no bond covers it
+    world.params.market.verifier_bond_gammas = 1'000'000;
+    tick_when_due(id);
+    EXPECT_EQ(world.claim(id).state, ClaimState::committing);
+    EXPECT_FALSE(custody(id)) << "who reads it sees that nobody keeps it";
+    EXPECT_EQ(slashes(world.task(id).slashes, Role::solver, "data_missing"), 0U);
+    EXPECT_TRUE(locked_by_all().is_zero());
+    settle(id);
+    EXPECT_TRUE(fees(world.task(id).payments).empty());
+}
+
 TEST_F(Custodians, silent_verifiers_pay_once) {
     const auto id = reach_custody();
     const auto reports = world.reports(id);
@@ -390,14 +408,28 @@ TEST_F(Custodians, answer_once_in_custody_and_in_time) {
     EXPECT_EQ(name(say(id, drawn.custodians[1].address, true)), "task.deadline_passed");
 }
 
-TEST_F(Custodians, do_not_answer_when_custody_is_over) {
+TEST_F(Custodians, who_has_it_when_custody_is_over_is_paid_until_the_verifiers_have_committed) {
     const auto id = reach_custody();
     verifiers_say_ok(id);
     custodians_say(id, {true, true, true});
     ASSERT_EQ(world.claim(id).state, ClaimState::committing);
     const auto last = custody(id)->custodians[3].address;
-    EXPECT_EQ(name(say(id, last, true)), "task.wrong_state");
     EXPECT_EQ(name(say(id, last, false)), "task.wrong_state") << "to say so later is for those who replay";
+    expect_ok(say(id, last, true));
+    EXPECT_EQ(name(say(id, last, true)), "verify.already_received");
+    EXPECT_TRUE(locked_by_all().is_zero()) << "it was free before";
+    EXPECT_EQ(world.claim(id).state, ClaimState::committing);
+    settle(id);
+    EXPECT_EQ(fees(world.task(id).payments).size(), 4U);
+}
+
+TEST_F(Custodians, do_not_answer_when_the_verifiers_have_committed) {
+    const auto id = reach_custody();
+    verifiers_say_ok(id);
+    custodians_say(id, {true, true, true});
+    commit_to_pass(id, truth);
+    ASSERT_EQ(world.claim(id).state, ClaimState::revealing);
+    EXPECT_EQ(name(say(id, custody(id)->custodians[3].address, true)), "task.wrong_state");
 }
 
 // A game about the history that was begun in custody goes on when the data are missing.
