@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kCount = static_cast<std::size_t>(Category::count_);
 constexpr std::array<std::string_view, kCount> kNames = {
-    "node",    "store",  "state",  "exec",     "consensus",     "mempool", "p2p",   "rpc",    "content", "market",
-    "dispute", "worker", "solver", "verifier", "whistleblower", "program", "torch", "wallet", "test"};
+    "node",    "store",  "state",  "exec",     "consensus",     "mempool",   "p2p",     "rpc",   "content", "market",
+    "dispute", "worker", "solver", "verifier", "whistleblower", "custodian", "program", "torch", "wallet",  "test"};
 constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warning", "error", "off"};
 
 std::atomic<Level>& threshold() {

@@ -33,6 +33,7 @@ enum class Category : std::uint8_t {
     solver,
     verifier,
     whistleblower,
+    custodian,
     program,
     torch,
     wallet,

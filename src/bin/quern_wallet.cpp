@@ -356,7 +356,7 @@ void Commands::add_transactions() {
         ->capture_default_str();
 
     command = native("bond", "signs a role bond", sign_bond);
-    command->add_option("--role", options_.role, "solver, verifier or whistleblower")->required();
+    command->add_option("--role", options_.role, "solver, verifier, whistleblower or custodian")->required();
     command->add_option("--amount", options_.amount, "100qrn, or grains")->required();
 
     stake<NativeKind::create_validator>("create-validator", "signs a new validator's first stake");

@@ -1,5 +1,5 @@
 // quern-worker: the attached compute module. Bids and trains (solver), replays and reports (verifier), watches and
-// challenges (whistleblower), talking to one node over JSON-RPC and its content store.
+// challenges (whistleblower), keeps fragments (custodian), talking to one node over JSON-RPC and its content store.
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
@@ -65,6 +65,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.add_flag("--solver", options.solver, "bid on tasks and train them");
     app.add_flag("--verifier", options.verifier, "replay and report when drawn");
     app.add_flag("--whistleblower", options.whistleblower, "replay every proof and challenge wrong ones");
+    app.add_flag("--custodian", options.custodian, "have the node keep fragments of histories when drawn");
     app.add_option("--roles", raw.roles,
                    "the same as a list, solver,verifier; or auto: each role that the account has a bond for, as "
                    "whistleblower while few are (of each claim by a lot of its own: all claims while half of what "
@@ -119,17 +120,17 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
 #ifdef QUERN_TEST_FAULTS
     app.add_option("--test-fault", raw.fault,
                    "test builds only: skip_work, wrong_update, flip_element, wrong_slot, pass_without_work, "
-                   "false_accusation, other_flip, wrong_choice or silent_opening, each with an optional @STEP");
+                   "false_accusation, other_flip, wrong_choice, silent_opening or bad_custody, each with an optional @STEP");
 #endif
 }
 
 // "auto" alone, or names.
 Status take_roles(WorkerOptions& options, const std::vector<std::string>& roles) {
     if (roles == std::vector<std::string>{"auto"}) {
-        if (options.solver || options.verifier || options.whistleblower)
+        if (options.solver || options.verifier || options.whistleblower || options.custodian)
             return fail("worker.bad_role",
                         "--roles auto takes every role that has a bond: leave the other options out");
-        options.solver = options.verifier = options.whistleblower = options.roles_auto = true;
+        options.solver = options.verifier = options.whistleblower = options.custodian = options.roles_auto = true;
         return {};
     }
     for (const std::string& name : roles) {
@@ -139,8 +140,10 @@ Status take_roles(WorkerOptions& options, const std::vector<std::string>& roles)
             options.verifier = true;
         else if (name == "whistleblower")
             options.whistleblower = true;
+        else if (name == "custodian")
+            options.custodian = true;
         else
-            return fail("worker.bad_role", name + "; known: solver, verifier, whistleblower, or auto alone");
+            return fail("worker.bad_role", name + "; known: solver, verifier, whistleblower, custodian, or auto alone");
     }
     return {};
 }
@@ -177,7 +180,7 @@ Status translate(WorkerOptions& options, const Raw& raw) {
 int main(int argc, char** argv) {
     WorkerOptions options;
     Raw raw;
-    CLI::App app{"quern-worker: solver, verifier and whistleblower of the Quern compute market"};
+    CLI::App app{"quern-worker: solver, verifier, whistleblower and custodian of the Quern compute market"};
     declare(app, options, raw);
     if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
     if (const Status done = translate(options, raw); !done) return complain(kProgram, done.error(), kExitUsage);

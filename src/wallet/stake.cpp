@@ -54,8 +54,10 @@ Expected<Bytes> bond_payload(const std::string& role, const std::string& amount)
         payload.role = types::Role::verifier;
     else if (role == "whistleblower")
         payload.role = types::Role::whistleblower;
+    else if (role == "custodian")
+        payload.role = types::Role::custodian;
     else if (role != "solver")
-        return fail("wallet.unknown_role", "--role " + role + ": solver, verifier or whistleblower");
+        return fail("wallet.unknown_role", "--role " + role + ": solver, verifier, whistleblower or custodian");
     QUERN_TRY(payload.amount, amount_of_option("--amount", amount));
     return types::encode_record(payload);
 }

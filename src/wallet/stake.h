@@ -22,7 +22,7 @@ struct StakeOptions {
 // Errors: those of amounts, addresses and key files, evidence.*, wallet.*.
 [[nodiscard]] Expected<Bytes> stake_payload(chain::types::NativeKind kind, const StakeOptions& options,
                                             std::uint64_t chain_id, const crypto::PrivateKey& sender);
-// role: solver, verifier or whistleblower. Errors: wallet.unknown_role, amount.*, uint256.*.
+// role: solver, verifier, whistleblower or custodian. Errors: wallet.unknown_role, amount.*, uint256.*.
 [[nodiscard]] Expected<Bytes> bond_payload(const std::string& role, const std::string& amount);
 
 }  // namespace quern::wallet

@@ -187,7 +187,7 @@ struct OnDisk {
 
 types::TaskClaim running(const MarketTask& market) {
     types::TaskClaim live;
-    auto& [task, claim, reports] = live;
+    auto& [task, claim, reports, custody] = live;
     task.id = 1;
     task.spec = market.spec;
     task.state = types::TaskState::running;

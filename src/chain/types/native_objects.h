@@ -423,6 +423,7 @@ struct Task {
     std::uint32_t passes = 0;          // of the one of them that the fewest verifiers stand for
     Hash32 start_root;                 // of the state that the next one begins with
     Hash32 start_history;              // manifest of the history that ends with this state; zero: contents.init
+    Hash32 start_custody;              // that claim's custody_content
     Hash32 seed_beacon;                // fixes the data order: of the round that began the first of them, then of all
     std::vector<Payment> payments;     // and slashes: since the last of them was settled; those before are its claim's
     std::vector<SlashRecord> slashes;
@@ -435,7 +436,7 @@ struct Task {
                  v("escrow", escrow), v("deposit", deposit), v("held", held), v("asked", asked),
                  v("questions", questions), v("bids", bids), v("drawAt", draw_at), v("seats", seats),
                  v("settled", settled), v("settledWork", settled_work), v("passes", passes), v("startRoot", start_root),
-                 v("startHistory", start_history), v("seedBeacon", seed_beacon), v("payments", payments),
+                 v("startHistory", start_history), v("startCustody", start_custody), v("seedBeacon", seed_beacon), v("payments", payments),
                  v("slashes", slashes), v("barred", barred))
 };
 // Whether something may happen to it before it is deleted: workers look at these.
@@ -446,12 +447,13 @@ struct Task {
 [[nodiscard]] std::optional<ClaimId> present_claim(const Task& task);
 // The second of them, which is worked on while the first is verified, or waits for that to be settled.
 [[nodiscard]] std::optional<ClaimId> next_claim(const Task& task);
-// A task, one of its claims (state none: it has none) and that claim's reports by place, as who looks on is told of
-// them. Not an object of its own.
+// A task, one of its claims (state none: it has none) and what belongs to that, as who looks on is told of them. Not an
+// object of its own.
 struct TaskClaim {
     Task task;
     Claim claim;
-    std::vector<VerifierReport> reports;
+    std::vector<VerifierReport> reports;  // by place
+    std::optional<Custody> custody{};
 };
 
 // What a settled seat of a task leaves for ever: training by this plan, from that state and these data, led there.

@@ -1,10 +1,12 @@
 #include "compute/worker/custody.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <thread>
 
 #include "base/mutex.h"
+#include "chain/market/custody.h"
 #include "compute/core/state_content.h"
 #include "crypto/content_id.h"
 
@@ -17,6 +19,8 @@ using crypto::FragmentIds;
 using crypto::kContentLeafBytes;
 
 constexpr std::uint64_t kWindowBytes = 64 * kContentLeafBytes;  // that are read at once
+// Each asks for what is missing of a content's fragments; a node answers that one is on its way after a second.
+constexpr unsigned kFragmentPasses = 8;
 
 // A content of the node's by windows that begin with a leaf, each checked.
 class Windows {
@@ -188,6 +192,15 @@ Expected<Windows> open_fragment(NodeView& node, const CustodyManifest& manifest,
 
 }  // namespace
 
+namespace {
+CustodyRef ref_of(const chain::types::Task& task, const Hash32& manifest) {
+    return {manifest, {chain::market::custody_data(task.custodians), task.custodians}};
+}
+}  // namespace
+
+CustodyRef custody_of(const chain::types::TaskClaim& live) { return ref_of(live.task, live.claim.custody_content); }
+CustodyRef custody_of_start(const chain::types::Task& task) { return ref_of(task, task.start_custody); }
+
 Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor::Program& program,
                                                const Hash32& history, const core::HistoryManifest& manifest,
                                                const CustodyLimits& limits) {
@@ -196,9 +209,13 @@ Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor:
     std::set<Hash32> contents{history};
     for (const Hash32& state : std::set<Hash32>{states.front(), states[states.size() - 2], states.back()}) {
         contents.insert(state);
-        QUERN_TRY(const Bytes bytes, node.get_content(state, limits.content_bytes));
-        if (!core::is_state_content(bytes)) continue;
-        QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(bytes));
+        // One that is larger than any state content of the program is a file.
+        const auto bytes =
+            node.get_content(state, std::min(limits.content_bytes, core::state_content_bytes(program)));
+        if (!bytes && bytes.error().name == "content.too_large") continue;
+        QUERN_CHECK(bytes);
+        if (!core::is_state_content(*bytes)) continue;
+        QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(*bytes));
         if (roots.size() != program.slots.size()) return fail("state.wrong_size");
         for (const std::size_t slot : core::own_contents(program, roots)) contents.insert(roots[slot]);
     }
@@ -237,6 +254,14 @@ Status check_custody(NodeView& node, const CustodyManifest& manifest, std::span<
 }
 
 Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, unsigned place, const CustodyLimits& limits) {
+    // All are asked for, so that the node gets them while each is waited for.
+    std::vector<Hash32> wanted;
+    std::uint64_t largest = 0;
+    for (const FragmentIds& ids : manifest.contents) {
+        wanted.push_back(ids.fragments[place]);
+        largest = std::max(largest, crypto::fragment_bytes(ids.size, manifest.code.data));
+    }
+    QUERN_CHECK(node.want_contents(wanted, largest));
     for (const FragmentIds& ids : manifest.contents) QUERN_CHECK(open_fragment(node, manifest, ids, place, limits));
     return {};
 }
@@ -245,14 +270,20 @@ Status restore_content(NodeView& node, const CustodyManifest& manifest, const Ha
                        const CustodyLimits& limits) {
     const FragmentIds* const ids = manifest.find(content);
     if (ids == nullptr || ids->size > limits.content_bytes) return fail(kContentNotFound, to_hex(content));
-    std::vector<std::pair<unsigned, Windows>> found;
+    std::map<unsigned, Windows> found;
     Error last{kContentNotFound, to_hex(content)};
-    for (unsigned i = 0; i < manifest.code.total && found.size() < manifest.code.data; ++i) {
-        auto fragment = open_fragment(node, manifest, *ids, i, limits);
-        if (fragment)
-            found.emplace_back(i, std::move(*fragment));
-        else
-            last = fragment.error();
+    bool comes = true;  // some of what is missing
+    for (unsigned pass = 0; comes && pass < kFragmentPasses && found.size() < manifest.code.data; ++pass) {
+        comes = false;
+        for (unsigned i = 0; i < manifest.code.total && found.size() < manifest.code.data; ++i) {
+            if (found.contains(i)) continue;
+            auto fragment = open_fragment(node, manifest, *ids, i, limits);
+            if (fragment)
+                found.emplace(i, std::move(*fragment));
+            else
+                last = fragment.error();
+            comes = comes || (!fragment && is_on_its_way(last));
+        }
     }
     // Of the fragments that are missing the last says whether it may still come.
     if (found.size() < manifest.code.data) return fail(std::move(last));
@@ -277,6 +308,21 @@ Status restore_content(NodeView& node, const CustodyManifest& manifest, const Ha
     if (sent) return {};
     const Status decoded = pipe.result();
     return !decoded && decoded.error().name == "fragments.wrong_content" ? decoded : sent;
+}
+
+Status restore_state(NodeView& node, const CustodyRef& custody, const Hash32& content, const CustodyLimits& limits) {
+    QUERN_TRY(const CustodyManifest manifest, fetch_custody(node, custody.manifest, custody.code));
+    const auto restore = [&](const Hash32& id) -> Status {
+        if (manifest.find(id) == nullptr) return {};
+        QUERN_TRY(const bool known, node.has_content(id));
+        return known ? Status() : restore_content(node, manifest, id, limits);
+    };
+    QUERN_CHECK(restore(content));
+    QUERN_TRY(const Bytes bytes, node.get_content(content, limits.content_bytes));
+    if (!core::is_state_content(bytes)) return {};
+    QUERN_TRY(const std::vector<Hash32> slots, core::slot_roots(bytes));
+    for (const Hash32& slot : slots) QUERN_CHECK(restore(slot));
+    return {};
 }
 
 }  // namespace quern::compute::worker

@@ -24,6 +24,16 @@ struct CustodyLimits {
 
 inline constexpr std::string_view kWrongCustody = "custody.wrong_manifest";
 
+// Where the custodians of a claim's history are told. `manifest` zero: it has none.
+struct CustodyRef {
+    Hash32 manifest;
+    crypto::CellCode code;
+    [[nodiscard]] bool exists() const { return !manifest.is_zero() && code.is_valid(); }
+};
+[[nodiscard]] CustodyRef custody_of(const chain::types::TaskClaim& live);
+// Of what the first stretch that is not settled begins with.
+[[nodiscard]] CustodyRef custody_of_start(const chain::types::Task& task);
+
 // The ids that a custody manifest of this history must have, ascending, each once: `history`, which is the manifest's
 // content; the states with which the stretch and its last segment begin and with which it ends; their slots that are
 // contents of their own. A first state that is a file has none. Errors: those of NodeView::get_content,
@@ -49,10 +59,15 @@ inline constexpr std::string_view kWrongCustody = "custody.wrong_manifest";
 // another size than the manifest says); the node's.
 [[nodiscard]] Status fetch_fragments(NodeView& node, const core::CustodyManifest& manifest, unsigned place,
                                      const CustodyLimits& limits);
-// Puts the content into the node's store out of any k of its fragments that can be had, those of the data first.
+// Puts the content into the node's store out of any k of its fragments that can be had, those of the data first. What
+// is on its way is waited for a little.
 // Errors: content.not_found (fewer than k can be had, or it is not in the manifest); fragments.wrong_content; the
 // node's.
 [[nodiscard]] Status restore_content(NodeView& node, const core::CustodyManifest& manifest, const Hash32& content,
                                      const CustodyLimits& limits);
+// The same of what the node lacks of a content that may be a state, and of that one's slots; what is no content of the
+// manifest is passed over. Errors: fetch_custody's, restore_content's.
+[[nodiscard]] Status restore_state(NodeView& node, const CustodyRef& custody, const Hash32& content,
+                                   const CustodyLimits& limits);
 
 }  // namespace quern::compute::worker

@@ -66,6 +66,7 @@ public:
         if (me_.solver) solve();
         if (me_.verifier) verify();
         if (me_.whistleblower) blow_whistle();
+        if (me_.custodian) keep();
         for (const DisputeView& dispute : view_.disputes)
             if (is_open(dispute)) play(dispute);
         if (me_.ticks) tick();
@@ -178,6 +179,15 @@ private:
         return next_ms_ + chain::market::in_ms(task_.spec.windows.verify_s) / kMissingShare >= claim_.deadline;
     }
 
+    // Of what a receipt says whether it is here.
+    [[nodiscard]] bool is_missing(const auto& data) const {
+        return data.data_missing || (data.data_awaited && ends_soon());
+    }
+    void send_receipt(std::string purpose, bool data_ok) {
+        send(attempt(std::move(purpose), NativeKind::custody_receipt,
+                     chain::types::CustodyReceiptPayload{task_.id, claim_.id.stretch, data_ok}));
+    }
+
     [[nodiscard]] const VerifierReport* own_report() const {
         for (const auto& report : view_.live.reports)
             if (report.verifier == me_.address) return &report;
@@ -209,17 +219,14 @@ private:
         if (compares && view_.report.finding != nullptr) compare_peers(*report, *view_.report.finding);
         if (!reports || !in_time()) return;
         const Replayed& mine = view_.report;
-        const bool missing = mine.data_missing || (mine.data_awaited && ends_soon());
+        const bool missing = is_missing(mine);
         const bool knows = missing || mine.data_checked || mine.finding != nullptr;
         if (claim_.state == ClaimState::custody && report->custody == 0 && knows)
-            send(attempt(draw_purpose("custody"), NativeKind::custody_receipt,
-                         chain::types::CustodyReceiptPayload{task_.id, claim_.id.stretch, !missing}));
+            send_receipt(draw_purpose("custody"), !missing);
         // Who said that it has the data takes that back while it has committed nothing: what others have ended the
         // custody for, or what only a replay reads.
         const bool commits = claim_.state == ClaimState::committing && report->commitment.is_zero();
-        if (commits && missing && mine.finding == nullptr)
-            send(attempt(draw_purpose("data_missing"), NativeKind::custody_receipt,
-                         chain::types::CustodyReceiptPayload{task_.id, claim_.id.stretch, false}));
+        if (commits && missing && mine.finding == nullptr) send_receipt(draw_purpose("data_missing"), false);
         const bool reveals =
             claim_.state == ClaimState::revealing && !report->commitment.is_zero() && !report->revealed();
         if (!commits && !reveals) return;
@@ -486,6 +493,20 @@ private:
         if (!send.attempts.empty()) actions_.push_back(std::move(send));
     }
 
+    // --- Custodian
+    void keep() {
+        const auto& custody = view_.live.custody;
+        const bool first = claim_.state == ClaimState::custody;
+        if ((!first && claim_.state != ClaimState::committing) || chain::market::awaits_draw(claim_, custody)) return;
+        const auto place = custodian_place(view_.live, me_.address);
+        if (!place || custody->custodians[*place].receipt != 0 || !in_time()) return;
+        actions_.push_back(Keep{*place});
+        // Once others have ended the custody nobody asks what is missing; what comes yet is paid all the same.
+        const bool missing = first && is_missing(view_.kept);
+        if (missing || view_.kept.data_checked)
+            send_receipt(claim_purpose("fragments") + "." + std::to_string(custody->draws), !missing);
+    }
+
     // --- Disputes
     // Another game has decided what it is about: a tick closes it, and nobody loses by it.
     [[nodiscard]] bool is_moot(const Dispute& dispute) const {
@@ -563,8 +584,7 @@ private:
 
     // When a tick moves the task or its claim on; also the height, where the state waits for a beacon.
     template <class Object>
-    [[nodiscard]] bool is_due(const Object& object) const {
-        const auto anchor = chain::market::draw_anchor(object);
+    [[nodiscard]] bool is_due(const Object& object, const std::optional<std::uint64_t>& anchor) const {
         return object.deadline != 0 && next_ms_ >= object.deadline + patience(task_.id, object.since) &&
                (!anchor || next_ >= chain::market::draw_height(*anchor));
     }
@@ -572,7 +592,9 @@ private:
     void tick() {
         // One whose windows are over waits until those before it are settled.
         const bool waits = claim_.state == ClaimState::challenge && claim_.id.stretch != task_.settled;
-        const bool due = has_claim(claim_) ? !waits && is_due(claim_) : is_due(task_);
+        const bool due = has_claim(claim_)
+                             ? !waits && is_due(claim_, chain::market::draw_anchor(claim_, view_.live.custody))
+                             : is_due(task_, chain::market::draw_anchor(task_));
         const std::string of = std::to_string(task_.id) + "-" + std::to_string(claim_.id.stretch);
         if (due) send_tick(TickObject::task, of, task_.id, due_at(task_, claim_));
         for (const DisputeView& each : view_.disputes) {
@@ -601,6 +623,13 @@ private:
 
 }  // namespace
 
+std::optional<unsigned> custodian_place(const TaskClaim& live, const Address& address) {
+    if (!live.custody) return std::nullopt;
+    const auto& all = live.custody->custodians;
+    const auto own = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.address == address; });
+    return own == all.end() ? std::nullopt : std::optional(static_cast<unsigned>(own - all.begin()));
+}
+
 bool is_owed(const Task& task, const Address& solver) { return !task.seats.empty() && task.seats[0].solver == solver; }
 
 std::vector<Action> decide(const Me& me, const View& view) {
@@ -610,8 +639,8 @@ std::vector<Action> decide(const Me& me, const View& view) {
 
 std::optional<Attempt> declare(const chain::types::RoleBond& bond, const chain::types::Capacity& mine) {
     if (bond.capacity == mine) return std::nullopt;
-    return attempt("declare_capacity", NativeKind::declare_capacity,
-                   chain::types::DeclareCapacityPayload{chain::types::Role::verifier, mine});
+    return attempt(std::string("declare_capacity/") + chain::types::to_string(bond.role), NativeKind::declare_capacity,
+                   chain::types::DeclareCapacityPayload{bond.role, mine});
 }
 
 std::string position_of(const core::Game& game) {

@@ -1,5 +1,5 @@
 // What a worker does about a task, as a pure function of what it knows: transactions to send and work to do. Solver,
-// verifier, whistleblower, the player of disputes and the sender of ticks decide here and nowhere else; the shell
+// verifier, whistleblower, custodian, the player of disputes and the sender of ticks decide here and nowhere else; the shell
 // (shell.h) performs. Decisions are made anew from the chain's state, so a restart loses none, and the same state asks
 // for the same again: the sender (sender.h) sends each purpose once. No clocks, files, sockets or threads. Times: a
 // transaction that is sent now is executed in block `height` + 1 at the earliest, whose market time is above the newest
@@ -41,6 +41,7 @@ struct Me {
     bool solver = false;
     bool verifier = false;
     bool whistleblower = false;
+    bool custodian = false;
     bool ticks = true;
     Uint256 bid_price;  // grains per work unit; 0: half of the task's cap
     std::uint64_t max_memory_mib = 0;
@@ -79,6 +80,12 @@ struct Replayed {
     bool data_checked = false;  // every checkpoint that it starts from is here
     std::shared_ptr<const Finding> finding;
 };
+// What a custodian was drawn to keep.
+struct Kept {
+    bool data_missing = false;  // what was given is not what was claimed
+    bool data_awaited = false;  // not all is here: it is on its way, or nobody has it so far
+    bool data_checked = false;  // all of it is here
+};
 struct PlannedMove {
     std::string position;
     core::Move move;
@@ -111,6 +118,7 @@ struct View {
     // Of a whistleblower: whether it looks at a claim that nothing but its role makes it look at.
     bool watches = true;
     std::map<std::uint8_t, WatchTicket> tickets{};  // of a whistleblower: by the places of the reports that it watches
+    Kept kept{};                                     // of a custodian
 };
 
 // --- What it wants ---------------------------------------------------------------------------------------------------
@@ -132,6 +140,9 @@ struct Examine {};
 struct Train {};
 struct Report {};
 struct Watch {};
+struct Keep {
+    unsigned place = 0;  // among the claim's custodians
+};
 struct Play {
     std::uint64_t dispute = 0;
     core::Side side = core::Side::defender;
@@ -143,14 +154,17 @@ struct ReadProbes {  // the report's are not those that were computed here
     chain::types::VerifierReport report;
 };
 struct ReadPiece {};  // of the last state, that the submitter asks for
-using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Play, ReadProbes, ReadPiece>;
+using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Keep, Play, ReadProbes, ReadPiece>;
+
+// The place among the claim's present custodians; nullopt: none.
+[[nodiscard]] std::optional<unsigned> custodian_place(const TaskClaim& live, const Address& address);
 
 // Whether what is held of the task's reward, now or once it has settled, is this solver's.
 [[nodiscard]] bool is_owed(const Task& task, const Address& solver);
 
 [[nodiscard]] std::vector<Action> decide(const Me& me, const View& view);
 
-// Tells the chain what a verifier can do, so that it is not drawn for more; nothing when the bond says so already.
+// Tells the chain what a verifier or a custodian can do, so that it is not drawn for more; nothing when the bond says so already.
 [[nodiscard]] std::optional<Attempt> declare(const chain::types::RoleBond& bond, const chain::types::Capacity& mine);
 
 // Names a position of a game: each has one move of a side.

@@ -102,7 +102,7 @@ bool DisputeJobs::work(Context& context) {
 }
 
 Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& context, const PlayOrder& order) {
-    const auto& [task, claim, reports] = *order.live;
+    const auto& [task, claim, reports, custody] = *order.live;
     auto fresh = std::make_shared<Playing>();
     Playing& playing = *fresh;
     playing.live = order.live;
@@ -198,8 +198,10 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
             }
         }
         found = context.inputs.checkpoint(
-            *context.node, playing.inputs->programs.any(), playing.manifest->checkpoint_contents[segment],
-            playing.manifest->state_roots[segment * strides], context.pool.get(), playing.cancellation);
+            *context.node, playing.inputs->programs.any(),
+            {playing.manifest->checkpoint_contents[segment], playing.manifest->state_roots[segment * strides],
+             custody_of(*playing.live)},
+            context.pool.get(), playing.cancellation);
         if (!found && segment == 0 && is_withheld(found.error()))
             found = context.inputs.first_state(*context.node, *playing.live, playing.inputs->programs.any(),
                                                std::move(found), context.pool.get(), playing.cancellation);

@@ -24,6 +24,7 @@ constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
     {"other_flip", Fault::other_flip},
     {"wrong_choice", Fault::wrong_choice},
     {"silent_opening", Fault::silent_opening},
+    {"bad_custody", Fault::bad_custody},
 };
 
 }  // namespace

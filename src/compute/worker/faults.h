@@ -30,6 +30,7 @@ enum class Fault : std::uint8_t {
     other_flip,         // the same with another bit of the element of flip_element, and shows the leaf that refutes it
     wrong_choice,       // verifier: opens the other one of its two sealed results than it has to
     silent_opening,     // verifier: never shows which of the two it had to open
+    bad_custody,        // solver: its custody manifest names wrong fragments
 };
 
 struct FaultPlan {

@@ -28,11 +28,14 @@ std::uint64_t kept_spacing(const chain::types::TaskClaim& live, std::uint64_t do
 
 std::vector<KeptState> take_spare(const chain::types::TaskClaim& live, std::uint64_t spacing,
                                   std::vector<KeptState>& kept) {
-    const std::uint64_t before = chain::market::stretch_of(live).before;
+    const auto stretch = chain::market::stretch_of(live);
+    const std::uint64_t before = stretch.before;
+    // Once the last state is there, custodians are to have that before it, too.
+    const bool ends = live.task.custodians != 0 && !kept.empty() && kept.back().step == stretch.last();
     std::vector<KeptState> spare;
     for (std::size_t i = 0; i + 1 < kept.size();) {
         const std::uint64_t segment = (kept[i].step - before) / live.task.spec.work.interval;
-        if (segment % spacing == 0) {
+        if (segment % spacing == 0 || (ends && kept[i].step + live.task.spec.work.interval == stretch.last())) {
             ++i;
             continue;
         }

@@ -37,6 +37,9 @@ Expected<T> with_fields(const T* known, const json::Value& fields) {
 // The claim after these fields were changed, with its reports, which are told all together.
 Status take_claim(const TaskClaim* known, const json::Value& fields, TaskClaim& live) {
     QUERN_TRY(live.claim, with_fields(known == nullptr ? nullptr : &known->claim, fields));
+    if (known != nullptr) live.custody = known->custody;
+    if (const json::Value* custody = fields.is_null() ? nullptr : fields.find("custody"))
+        QUERN_CHECK(read_custody(*custody, live));
     const json::Value* reports = fields.is_null() ? nullptr : fields.find("reports");
     if (reports != nullptr) return read_reports(*reports, live);
     if (known != nullptr) live.reports = known->reports;
@@ -61,6 +64,15 @@ Status read_reports(const json::Value& list, TaskClaim& live) {
     return check_reports(live);
 }
 
+Status read_custody(const json::Value& record, TaskClaim& live) {
+    live.custody.reset();
+    if (record.is_null()) return {};
+    QUERN_TRY(live.custody, chain::types::record_from_json<chain::types::Custody>(record));
+    if (live.custody->claim != live.claim.id || live.custody->custodians.size() > chain::types::kMaxCustodians)
+        return fail(kBadAnswer, "custodians of another claim");
+    return {};
+}
+
 Status check_claim(const TaskClaim& live) {
     const auto present = chain::types::present_claim(live.task);
     const bool is_told = live.claim.state != ClaimState::none;
@@ -82,7 +94,7 @@ Expected<std::optional<TaskClaim>> next_with_news(const TaskClaim* known, const 
                                                   const TaskNews& news) {
     const auto id = chain::types::next_claim(task);
     if (!id) return std::optional<TaskClaim>();
-    TaskClaim live{task, {}, {}};
+    TaskClaim live{task, {}, {}, {}};
     QUERN_CHECK(take_claim(known != nullptr && known->claim.id == *id ? known : nullptr, news.next, live));
     QUERN_CHECK(check_next(live));
     return std::optional(std::move(live));

@@ -15,6 +15,8 @@ inline constexpr std::size_t kMaxNewsBytes = std::size_t{256} << 20;
 
 // The reports of the claim, as a node tells them. Errors: node.bad_answer, json.*, hex.*, bytes.*, uint256.*.
 [[nodiscard]] Status read_reports(const json::Value& list, chain::types::TaskClaim& live);
+// The same of its custodians' record; null: it has none.
+[[nodiscard]] Status read_custody(const json::Value& record, chain::types::TaskClaim& live);
 // Whether the claim is the present one that the task says it has: decide() counts on it. Error node.bad_answer.
 [[nodiscard]] Status check_claim(const chain::types::TaskClaim& live);
 // Whether it is the one after that. Error node.bad_answer.

@@ -89,6 +89,8 @@ Expected<std::uint64_t> small_quantity(const json::Value& value) {
 
 Status read_claim(const json::Value& value, TaskClaim& live) {
     QUERN_CHECK(chain::types::from_json(value, live.claim));
+    QUERN_TRY(const json::Value* const custody, value.get("custody"));
+    QUERN_CHECK(read_custody(*custody, live));
     QUERN_TRY(const json::Value* const reports, value.get("reports"));
     return read_reports(*reports, live);
 }
@@ -103,7 +105,7 @@ Expected<std::vector<TaskClaim>> read_task(const json::Value& value) {
     if (live.claim.state == chain::types::ClaimState::none) live.claim = {};
     QUERN_CHECK(check_claim(live));
     if (!chain::types::next_claim(live.task)) return claims;
-    TaskClaim next{live.task, {}, {}};
+    TaskClaim next{live.task, {}, {}, {}};
     QUERN_TRY(const json::Value* const claim, value.get("nextClaim"));
     QUERN_CHECK(read_claim(*claim, next));
     QUERN_CHECK(check_next(next));

@@ -20,7 +20,8 @@ struct WorkerOptions {
     bool solver = false;
     bool verifier = false;
     bool whistleblower = false;
-    bool roles_auto = false;  // all three where there is a bond, as whistleblower while few are (watch_lots.h)
+    bool custodian = false;
+    bool roles_auto = false;  // all four where there is a bond, as whistleblower while few are (watch_lots.h)
     bool ticks = true;        // send `tick` for tasks and disputes that are due
     std::optional<std::uint64_t> chain_id;  // absent: the chain that the data directory was first used with
     // The node tells the price of gas; this is what it may cost at most (spending.h). 1,000 gwei; 10 QRN.

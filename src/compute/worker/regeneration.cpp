@@ -10,7 +10,7 @@ using log::Category;
 Expected<std::unique_ptr<Regeneration>> Regeneration::begin(Context& context, const chain::types::TaskClaim& live,
                                                             Wanted wanted, const FaultPlan& fault,
                                                             std::function<void()> stored) {
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     std::unique_ptr<Regeneration> made(new Regeneration);
     made->there_[wanted.first] = wanted.start;
     for (const KeptState& state : wanted.kept) made->there_[state.step] = state.content;
@@ -67,8 +67,8 @@ Status Regeneration::load() {
     while (!is_on_the_way()) {
         const auto nearest = std::prev(there_.upper_bound(wanted_.front()));
         state_.clear();  // not beside the one that is read
-        auto state = context_->inputs.checkpoint(*context_->node, inputs_->programs.any(), nearest->second,
-                                                 root_after(nearest->first), context_->pool.get(), &context_->stopping);
+        auto state = context_->inputs.checkpoint(*context_->node, inputs_->programs.any(),
+                                                 {nearest->second, root_after(nearest->first)}, context_->pool.get(), &context_->stopping);
         if (!state && is_not_found(state.error()) && nearest != there_.begin()) {
             there_.erase(nearest);  // there is a longer way
             continue;

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostStarts = 256;  // of a history that nobody serves
 Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::types::TaskClaim& live,
                                                 std::vector<std::uint64_t> segments, std::vector<core::Probe> probes,
                                                 const FaultPlan& fault, Duty duty) {
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     std::unique_ptr<Replay> replay(new Replay);
     replay->context_ = &context;
     replay->interval_ = task.spec.work.interval;
@@ -39,7 +39,7 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
         log::warning(log::Category::whistleblower, "history is not served, and trained here task={} steps={} reason={}",
                      task.id, replay->manifest_->steps(), manifest.error().to_string());
     }
-    replay->live_ = {task, claim, {}};
+    replay->live_ = {task, claim, {}, {}};
     replay->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
     replay->history_ = replay->manifest_->state_roots;
     const std::uint64_t last = replay->manifest_->checkpoint_contents.size() - 1;
@@ -59,7 +59,7 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
 Expected<vm::tensor::State> Replay::checkpoint_before(std::uint64_t segment) {
     const Hash32& root = manifest_->state_roots[segment * (interval_ / stride_)];
     auto state = context_->inputs.checkpoint(*context_->node, inputs_->programs.any(),
-                                             manifest_->checkpoint_contents[segment], root);
+                                             {manifest_->checkpoint_contents[segment], root, custody_of(live_)});
     if (state || segment != 0 || !is_withheld(state.error())) return state;
     return context_->inputs.first_state(*context_->node, live_, inputs_->programs.any(), std::move(state));
 }

@@ -47,7 +47,7 @@ public:
     bool stops_when_wrong() const override { return false; }
 
     ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
-        const auto& [task, claim, reports] = live;
+        const auto& [task, claim, reports, custody] = live;
         const std::uint64_t segments =
             core::segment_count(chain::market::stretch_of(live).steps, task.spec.work.interval);
         ReplayPlan plan;
@@ -96,7 +96,7 @@ public:
     bool stops_when_wrong() const override { return true; }
 
     ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
-        const auto& [task, claim, reports] = live;
+        const auto& [task, claim, reports, custody] = live;
         ReplayPlan plan;
         plan.segments.resize(core::segment_count(chain::market::stretch_of(live).steps, task.spec.work.interval));
         std::iota(plan.segments.begin(), plan.segments.end(), 0);
@@ -122,7 +122,7 @@ public:
     }
     // Before the challenge window closes, whatever comes before it.
     std::uint64_t due(const TaskClaim& live, const Replayed&) const override {
-        const auto& [task, claim, reports] = live;
+        const auto& [task, claim, reports, custody] = live;
         if (claim.state >= ClaimState::challenge) return claim.deadline;
         // The reveals' window begins anew once the beacon that forces errors is there.
         const std::uint64_t windows = static_cast<std::uint64_t>(ClaimState::revealing) -
@@ -176,7 +176,7 @@ Status ReplayJobs::complete(Job& job, Finding& finding) {
 
 Status ReplayJobs::begin(Job& job) {
     const TaskClaim& live = *job.order.live;
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     QUERN_TRY(job.workspace, Workspace::open(context_.options.datadir, task));
     QUERN_TRY(auto saved, duty_->load(job.workspace, claim));
     if (saved == nullptr) {
@@ -210,6 +210,7 @@ void ReplayJobs::stopped(Job& job, const Error& error) {
     const bool awaited = is_on_its_way(error) || is_not_found(error) || error.name == kContentBusy;
     // What was checked need not be read again; the memory is others' where nobody sends anything.
     if (!is_on_its_way(error)) job.replay.reset();
+    job.custody.reset();
     // Nothing that the solver could be blamed for, or not yet: tried again.
     job.failed = awaited || is_passing(error) || is_own_limit(error);
     job.again_ms = context_.clock.monotonic_ms() + kAskAgainMs;
@@ -235,6 +236,8 @@ Status ReplayJobs::advance(Job& job, const Slice& slice) {
     if (duty_->checks_data_first() && !job.told.data_checked) {
         QUERN_CHECK(replay.check_checkpoints(slice));
         if (!replay.checkpoints_checked()) return {};
+        QUERN_TRY(const bool checked, custody_checked(job));
+        if (!checked) return {};
         job.told.data_checked = true;
         job.told.data_awaited = false;
         board_.publish(job.order, job.told);
@@ -250,8 +253,31 @@ Status ReplayJobs::advance(Job& job, const Slice& slice) {
     return finish(job);
 }
 
+Expected<bool> ReplayJobs::custody_checked(Job& job) {
+    const auto& live = job.order.live;
+    const CustodyRef custody = custody_of(*live);
+    if (!custody.exists()) return true;
+    if (job.custody == nullptr) {
+        job.custody = std::make_unique<CustodyRun>(
+            context_.connect(), context_.stopping,
+            [live, custody, &store = context_.inputs](NodeView& node, const CustodyLimits& limits) -> Status {
+                QUERN_TRY(const auto inputs, store.load(node, live->task));
+                QUERN_TRY(const auto history, store.manifest(node, *live));
+                QUERN_TRY(const auto contents, custody_contents(node, inputs->programs.any(),
+                                                                live->claim.history_content, *history, limits));
+                QUERN_TRY(const auto manifest, fetch_custody(node, custody.manifest, custody.code));
+                return check_custody(node, manifest, contents, limits);
+            },
+            [&board = board_] { board.wake(); });
+    }
+    if (!job.custody->is_done()) return false;
+    QUERN_CHECK(job.custody->result());
+    job.custody.reset();
+    return true;
+}
+
 Status ReplayJobs::finish(Job& job) {
-    const auto& [task, claim, reports] = *job.order.live;
+    const auto& [task, claim, reports, custody] = *job.order.live;
     auto finding = std::make_shared<Finding>();
     finding->wrong_step = job.replay->first_difference();
     finding->pass = finding->wrong_step == 0;

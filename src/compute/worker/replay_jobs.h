@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "compute/worker/board.h"
 #include "compute/worker/context.h"
+#include "compute/worker/custody_run.h"
 #include "compute/worker/decide.h"
 #include "compute/worker/replay.h"
 #include "compute/worker/workspace.h"
@@ -57,16 +58,21 @@ private:
         std::string said;            // why it stopped, in the log
         Workspace workspace;
         std::unique_ptr<Replay> replay;  // null: nothing (more) to run
+        std::unique_ptr<CustodyRun> custody;  // looks at the custody manifest; null: not begun
         Replayed told;
         std::size_t own_probes = 0;
         const ReplayDuty* duty = nullptr;
-        [[nodiscard]] bool runs() const { return replay != nullptr && !failed; }
+        [[nodiscard]] bool runs() const {
+            return replay != nullptr && !failed && (custody == nullptr || custody->is_done());
+        }
         [[nodiscard]] std::uint64_t due() const { return duty->due(*order.live, told); }
     };
     void take_orders();
     [[nodiscard]] Status begin(Job& job);
     [[nodiscard]] Status advance(Job& job, const Slice& slice);
     [[nodiscard]] Status finish(Job& job);
+    // Whether the claim's custody manifest is right, where it has custodians; false while that is looked at.
+    [[nodiscard]] Expected<bool> custody_checked(Job& job);
     // Blames the data, when that is what is wrong; else the job is tried again, and goes on where it waits for data
     // that is on its way.
     void stopped(Job& job, const Error& error);

@@ -32,6 +32,7 @@ Me me_of(const WorkerOptions& options, const Address& address) {
             options.solver,
             options.verifier,
             options.whistleblower,
+            options.custodian,
             options.ticks,
             options.bid_price,
             options.max_memory_mib,
@@ -63,6 +64,7 @@ Shell::Shell(Parts parts)
       train_(parts_.bell),
       report_(parts_.bell),
       watch_(parts_.bell),
+      keep_(parts_.bell),
       play_(parts_.bell),
       pieces_(parts_.bell),
       disputes_at_play_(play_) {
@@ -100,6 +102,12 @@ Shell::Shell(Parts parts)
         start(pool(), [this, slice](Context& context) {
             return [this, slice, jobs = ReplayJobs(context, watch_, whistleblower_duty())]() mutable {
                 if (!jobs.work(slice)) watch_.wait(kIdleMs, parts_.stop);
+            };
+        });
+    if (options.custodian)
+        start(nullptr, [this](Context& context) {
+            return [this, jobs = CustodyJobs(context, keep_)]() mutable {
+                if (!jobs.work()) keep_.wait(kIdleMs, parts_.stop);
             };
         });
     const auto players = pool();
@@ -220,6 +228,7 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
     if (const auto drawn = lots_.find(order.id()); drawn != lots_.end() && me_.whistleblower)
         for (const auto& [place, lot] : drawn->second.by_place)
             if (lot.watches) append((view.tickets[place] = {public_key_, {}}).proof, lot.drawn.proof);
+    if (const auto place = custodian_place(*live, me_.address)) view.kept = keep_.facts(CustodyOrder{live, *place});
     if (!live->task.asked.empty()) view.piece = pieces_.facts(PieceOrder{live});
     for (const std::uint64_t id : live->claim.disputes) {
         const auto known = disputes_.find(id);
@@ -244,6 +253,7 @@ void Shell::decide_all() {
     train_.give(std::move(orders.train));
     report_.give(std::move(orders.report));
     watch_.give(std::move(orders.watch));
+    keep_.give(std::move(orders.keep));
     play_.give(std::move(orders.play));
     pieces_.give(std::move(orders.pieces));
 }
@@ -269,6 +279,7 @@ void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& 
                           [&](const Train&) { orders.train.emplace(order.id(), order); },
                           [&](const Report&) { orders.report.emplace(order.id(), order); },
                           [&](const Watch&) { orders.watch.emplace(order.id(), order); },
+                          [&](const Keep& keep) { orders.keep.emplace(order.id(), CustodyOrder{live, keep.place}); },
                           [&](const ReadProbes& read) { read_probes(read.report); },
                           [&](const ReadPiece&) { orders.pieces.emplace(live->task.id, PieceOrder{live}); },
                           [&](const Play& play) {
@@ -304,7 +315,8 @@ void Shell::look_at_bonds() {
     bonds_at_ = height_ + kBondBlocks;
     const WorkerOptions& options = parts_.options;
     for (const auto& [role, played] : {std::pair(Role::solver, me_.solver), std::pair(Role::verifier, me_.verifier),
-                                       std::pair(Role::whistleblower, me_.whistleblower)}) {
+                                       std::pair(Role::whistleblower, me_.whistleblower),
+                                       std::pair(Role::custodian, me_.custodian)}) {
         if (!played) continue;
         const auto bond = parts_.node.bond(role, me_.address);
         if (!bond) continue;
@@ -312,7 +324,7 @@ void Shell::look_at_bonds() {
         if (!*bond || (*bond)->bonded.is_zero()) {
             const std::string name = chain::types::to_string(role);
             const bool is_new = unbonded_.insert(role).second;
-            if (is_new && role == Role::verifier && *bond && !(*bond)->unbonding.empty())
+            if (is_new && (role == Role::verifier || role == Role::custodian) && *bond && !(*bond)->unbonding.empty())
                 log::warning(
                     Category::worker,
                     "the bond as {} leaves: until height {} it can be drawn and must answer (keep this running)", name,
@@ -328,7 +340,7 @@ void Shell::look_at_bonds() {
         unbonded_.erase(role);
         const chain::types::Capacity mine{options.max_step_work, me_.speed_class, me_.bandwidth_class,
                                           options.max_memory_mib};
-        if (role != Role::verifier) continue;
+        if (role != Role::verifier && role != Role::custodian) continue;
         if (const auto attempt = declare(**bond, mine)) parts_.sender.send(*attempt);
     }
 }
@@ -391,7 +403,7 @@ void Shell::look_at_owed() {
 
 // A proof takes a while: one for each report, and none for those whose watchers nobody pays any more.
 void Shell::draw_tickets(const TaskClaim& live) {
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     if (!watch_bond_) return;
     if (watch_bond_->raised_at >= claim.reveal_at) {
         lots_.erase({claim.id.task, claim.id.stretch});

@@ -5,6 +5,7 @@
 //   train      the trainings that were won, the one due first (solver)
 //   report     the replays that this worker was drawn for, the one due first (verifier)
 //   watch      the replays of all proofs, the one due first (whistleblower)
+//   keep       the fragments that this worker was drawn to keep (custodian)
 //   play       --dispute-threads of them: moves of disputes, the most urgent first
 //   answer     reads what is asked for of last states that settled tasks' solvers must show (solver)
 // All share the input store with its memory limit, the workspaces with their quota, and one sender with its spending
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "compute/worker/bid_cover.h"
+#include "compute/worker/custody_jobs.h"
 #include "compute/worker/dispute_jobs.h"
 #include "compute/worker/live_tasks.h"
 #include "compute/worker/owed_shares.h"
@@ -68,6 +70,7 @@ private:
         TrainingJobs::Orders::Orders train;
         ReplayJobs::Orders::Orders report;
         ReplayJobs::Orders::Orders watch;
+        CustodyJobs::Orders::Orders keep;
         PlayBoard::Orders play;
         PieceJobs::Orders::Orders pieces;
     };
@@ -121,6 +124,7 @@ private:
     TrainingJobs::Orders train_;
     ReplayJobs::Orders report_;
     ReplayJobs::Orders watch_;
+    CustodyJobs::Orders keep_;
     PlayBoard play_;
     PieceJobs::Orders pieces_;
     DisputeJobs disputes_at_play_;

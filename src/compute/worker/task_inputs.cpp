@@ -4,6 +4,7 @@
 #include <set>
 #include <thread>
 
+#include "base/log.h"
 #include "chain/market/work.h"
 #include "compute/core/dispute_strategy.h"
 #include "compute/core/state_content.h"
@@ -48,6 +49,34 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
         programs.push_back(std::move(program));
     }
     return core::TaskPrograms{std::move(plan), std::move(programs)};
+}
+
+// Reads, and once more after what nobody serves was put together from fragments; nor is what is on its way waited for
+// where it had its time. If that fails the first error stays, unless fragments are on their way.
+template <class Read>
+auto read_or_restore(NodeView& node, const CustodyRef& custody, const Hash32& content, const CustodyLimits& limits,
+                     Read&& read, bool may_come = true) -> decltype(read()) {
+    auto found = read();
+    if (found || !custody.exists()) return found;
+    if (!is_not_found(found.error()) && (may_come || !is_on_its_way(found.error()))) return found;
+    if (const Status restored = restore_state(node, custody, content, limits); !restored) {
+        log::debug(log::Category::worker, "not restored content={} reason={}", to_hex(content),
+                   restored.error().to_string());
+        if (restored.error().is_busy()) return fail(restored.error());
+        return found;
+    }
+    log::info(log::Category::worker, "restored from fragments content={}", to_hex(content));
+    return read();
+}
+
+Expected<core::HistoryManifest> read_manifest(NodeView& node, const Hash32& content, const CustodyRef& custody,
+                                              bool may_come) {
+    return read_or_restore(node, custody, content, {core::kMaxManifestBytes, nullptr},
+                           [&]() -> Expected<core::HistoryManifest> {
+                               QUERN_TRY(const Bytes bytes, node.get_content(content, core::kMaxManifestBytes));
+                               return core::decode_manifest(bytes);
+                           },
+                           may_come);
 }
 
 // Reads slots one by one until there are no more or one fails, beside others that do the same.
@@ -250,7 +279,7 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
     const Program& any = inputs->programs.any();
 
     QUERN_TRY(inputs->data, TaskData::load(node, any.header, task.spec.data_roots));
-    const auto initial = checkpoint(node, any, task.spec.contents.init, task.spec.init_root);
+    const auto initial = checkpoint(node, any, {task.spec.contents.init, task.spec.init_root});
     if (!initial && initial.error().name == kWrongStateRoot) return fail("inputs.wrong_init_root");
     QUERN_CHECK(initial);
     return Shared(std::move(inputs));
@@ -261,17 +290,17 @@ Status InputStore::try_data(NodeView& node, const chain::types::Task& task, cons
     return inputs.data->try_shards(node, drawn);
 }
 
-Expected<InputStore::Start> InputStore::start_of(NodeView& node, const chain::types::Task& task) {
-    if (task.start_history.is_zero()) return Start{task.spec.contents.init, task.start_root};
-    QUERN_TRY(const Bytes bytes, node.get_content(task.start_history, core::kMaxManifestBytes));
-    QUERN_TRY(const core::HistoryManifest manifest, core::decode_manifest(bytes));
+Expected<StateRef> InputStore::start_of(NodeView& node, const chain::types::Task& task) {
+    if (task.start_history.is_zero()) return StateRef{task.spec.contents.init, task.start_root};
+    const CustodyRef custody = custody_of_start(task);
+    QUERN_TRY(const core::HistoryManifest manifest, read_manifest(node, task.start_history, custody, true));
     if (manifest.state_roots.back() != task.start_root) return fail("inputs.wrong_history_root");
-    return Start{manifest.checkpoint_contents.back(), task.start_root};
+    return StateRef{manifest.checkpoint_contents.back(), task.start_root, custody};
 }
 
 Expected<core::HistoryManifest> InputStore::unserved_manifest(NodeView& node, const chain::types::TaskClaim& live) {
     const auto& work = live.task.spec.work;
-    QUERN_TRY(const Start start, start_of(node, live.task));
+    QUERN_TRY(const StateRef start, start_of(node, live.task));
     if (start.root != live.claim.start_root) return fail("inputs.unknown_start");
     const std::uint64_t steps = chain::market::stretch_of(live).steps;
     core::HistoryManifest manifest{work.interval, work.stride, std::vector<Hash32>(steps / work.stride + 1),
@@ -285,7 +314,7 @@ Expected<State> InputStore::first_state(NodeView& node, const chain::types::Task
                                         Expected<State> failed, ThreadPool* pool, const Cancellation* cancellation) {
     const auto start = start_of(node, live.task);
     if (!start || start->root != live.claim.start_root) return failed;
-    return checkpoint(node, program, start->content, start->root, pool, cancellation);
+    return checkpoint(node, program, *start, pool, cancellation);
 }
 
 Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(NodeView& node,
@@ -308,8 +337,9 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
             return known->second;
         }
     }
-    QUERN_TRY(const Bytes bytes, node.get_content(claim.history_content, core::kMaxManifestBytes));
-    QUERN_TRY(core::HistoryManifest manifest, core::decode_manifest(bytes));
+    const bool may_come = claim.state <= chain::types::ClaimState::custody;
+    QUERN_TRY(core::HistoryManifest manifest,
+              read_manifest(node, claim.history_content, custody_of(live), may_come));
     if (!fits(manifest) || core::history_root(manifest.state_roots) != claim.history_root)
         return fail("inputs.wrong_history_root");
     auto result = std::make_shared<const core::HistoryManifest>(std::move(manifest));
@@ -319,16 +349,22 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
     return result;
 }
 
-Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const Hash32& content,
-                                       const Hash32& state_root, ThreadPool* pool, const Cancellation* cancellation) {
+Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const StateRef& named, ThreadPool* pool,
+                                       const Cancellation* cancellation) {
     const std::uint64_t most =
         std::max(file_limit(state_bytes(program), limits_.memory_bytes), core::state_content_bytes(program));
-    QUERN_TRY(const Bytes bytes, node.get_content(content, most));
-    if (core::is_state_content(bytes)) return fetch_state(node, program, state_root, bytes, cancellation);
+    return read_or_restore(node, named.custody, named.content, {most, cancellation},
+                           [&] { return read_state(node, program, named, most, pool, cancellation); });
+}
+
+Expected<State> InputStore::read_state(NodeView& node, const Program& program, const StateRef& named,
+                                       std::uint64_t most, ThreadPool* pool, const Cancellation* cancellation) const {
+    QUERN_TRY(const Bytes bytes, node.get_content(named.content, most));
+    if (core::is_state_content(bytes)) return fetch_state(node, program, named.root, bytes, cancellation);
     QUERN_TRY(State state, program::read_state(program, bytes));
     const Hash32 root = vm::tensor::state_root(state, pool, cancellation);
     if (is_requested(cancellation)) return busy("worker.stopped");
-    if (root != state_root) return fail(kWrongStateRoot);
+    if (root != named.root) return fail(kWrongStateRoot);
     return state;
 }
 

@@ -10,6 +10,7 @@
 #include "chain/types/native_objects.h"
 #include "compute/core/history.h"
 #include "compute/core/task_plan.h"
+#include "compute/worker/custody.h"
 #include "compute/worker/task_data.h"
 #include "vm/tensor/executor.h"
 
@@ -59,6 +60,13 @@ inline constexpr std::string_view kTooMuchWork = "inputs.too_much_work";
     return is_not_found(error) || is_on_its_way(error) || !(is_passing(error) || is_own_limit(error));
 }
 
+// A state as a task or a history names it, and where its custodians are told, if it has some.
+struct StateRef {
+    Hash32 content;
+    Hash32 root;
+    CustodyRef custody{};
+};
+
 class InputStore {
 public:
     // Memory that is counted for as long as this lives.
@@ -84,11 +92,7 @@ public:
 
     // What the first stretch of the task that is not settled begins with, as named by who trained up to there. Errors:
     // content.*, history.*, inputs.wrong_history_root.
-    struct Start {
-        Hash32 content;
-        Hash32 root;
-    };
-    [[nodiscard]] static Expected<Start> start_of(NodeView& node, const chain::types::Task& task);
+    [[nodiscard]] static Expected<StateRef> start_of(NodeView& node, const chain::types::Task& task);
 
     // What the chain itself tells of a manifest that nobody serves: where the history begins. All other roots and
     // contents are zero. Errors: inputs.unknown_start of a stretch that does not begin where the task does now; those
@@ -107,15 +111,17 @@ public:
     [[nodiscard]] Expected<std::shared_ptr<const core::HistoryManifest>> manifest(NodeView& node,
                                                                                   const chain::types::TaskClaim& live);
 
-    // The state in `content`, a file or a state content whose slots are fetched one by one, which must have this root.
-    // Errors: content.*, state_file.*, state.*, inputs.wrong_state_root; worker.stopped once the cancellation was
-    // requested.
+    // The state that is named so, in a file or a state content whose slots are fetched one by one. What nobody serves
+    // of it is put together from custodians' fragments, where these can be had. Errors: content.*, state_file.*,
+    // state.*, inputs.wrong_state_root; worker.stopped once the cancellation was requested.
     [[nodiscard]] Expected<vm::tensor::State> checkpoint(NodeView& node, const vm::tensor::Program& program,
-                                                         const Hash32& content, const Hash32& state_root,
-                                                         ThreadPool* pool = nullptr,
+                                                         const StateRef& named, ThreadPool* pool = nullptr,
                                                          const Cancellation* cancellation = nullptr);
 
 private:
+    [[nodiscard]] Expected<vm::tensor::State> read_state(NodeView& node, const vm::tensor::Program& program,
+                                                         const StateRef& named, std::uint64_t most, ThreadPool* pool,
+                                                         const Cancellation* cancellation) const;
     using Shared = std::shared_ptr<const TaskInputs>;
     [[nodiscard]] Shared known(std::uint64_t task) const QUERN_REQUIRES(mutex_);
     [[nodiscard]] Expected<Shared> fetch(NodeView& node, const chain::types::Task& task, Duty duty);

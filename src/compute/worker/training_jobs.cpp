@@ -47,7 +47,7 @@ Status ExamineJobs::examine(const Task& task) {
     QUERN_CHECK(context_.inputs.try_data(*context_.node, task, *inputs));
     if (task.settled == 0) return {};
     QUERN_TRY(const auto start, InputStore::start_of(*context_.node, task));
-    QUERN_CHECK(context_.inputs.checkpoint(*context_.node, inputs->programs.any(), start.content, start.root));
+    QUERN_CHECK(context_.inputs.checkpoint(*context_.node, inputs->programs.any(), start));
     return {};
 }
 
@@ -102,7 +102,7 @@ void TrainingJobs::take_orders() {
 }
 
 Status TrainingJobs::begin(Training& training) {
-    const auto& [task, claim, reports] = *training.order.live;
+    const auto& [task, claim, reports, custody] = *training.order.live;
     QUERN_TRY(training.workspace, Workspace::open(context_.options.datadir, task));
     QUERN_TRY(auto saved, training.workspace.load<TrainingProgress>(progress_file(claim.id.stretch)));
     const bool resumed = saved && !saved->checkpoints.empty();
@@ -121,7 +121,7 @@ Status TrainingJobs::begin(Training& training) {
     if (resumed) {
         const CheckpointRecord& last = training.saved.checkpoints.back();
         QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(),
-                                                             last.content, last.state_root));
+                                                             {last.content, last.state_root}));
     } else {
         QUERN_CHECK(begin_stretch(training));
     }
@@ -140,10 +140,10 @@ Status TrainingJobs::begin(Training& training) {
 }
 
 Status TrainingJobs::begin_stretch(Training& training) {
-    const auto& [task, claim, reports] = *training.order.live;
+    const auto& [task, claim, reports, custody] = *training.order.live;
     QUERN_TRY(const auto start, start_of(training));
     QUERN_TRY(training.state,
-              context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(), start.content, start.root));
+              context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(), start));
     training.step = chain::market::stretch_of(*training.order.live).before;
     training.roots = {start.root};
     training.saved.checkpoints.push_back({training.step, start.root, start.content, 0, {}});
@@ -154,14 +154,14 @@ Status TrainingJobs::begin_stretch(Training& training) {
     return {};
 }
 
-Expected<InputStore::Start> TrainingJobs::start_of(Training& training) {
-    const auto& [task, claim, reports] = *training.order.live;
+Expected<StateRef> TrainingJobs::start_of(Training& training) {
+    const auto& [task, claim, reports, custody] = *training.order.live;
     if (claim.id.stretch != 0) {
         QUERN_TRY(auto own, training.workspace.load<TrainingProgress>(progress_file(claim.id.stretch - 1)));
         if (own && !own->checkpoints.empty() && own->checkpoints.back().state_root == claim.start_root) {
             if (!own->kept.empty() && own->kept.back().content == own->checkpoints.back().content)
                 training.saved.kept = {std::move(own->kept.back())};
-            return InputStore::Start{own->checkpoints.back().content, claim.start_root};
+            return StateRef{own->checkpoints.back().content, claim.start_root};
         }
     }
     if (claim.id.stretch > task.settled) return fail("worker.no_start", "the stretch before it was trained elsewhere");
@@ -260,11 +260,11 @@ bool TrainingJobs::Training::runs() const {
     if (regeneration != nullptr) return regeneration->runs();
     if (is_sending()) return can_step() || publisher->is_stored();
     const bool to_prove = order.live->claim.state == ClaimState::working && told.proof == nullptr;
-    return !complete() || to_prove;
+    return !complete() || (to_prove && (fragments == nullptr || fragments->is_done()));
 }
 
 std::uint64_t TrainingJobs::Training::due() const {
-    const auto& [task, claim, reports] = *order.live;
+    const auto& [task, claim, reports, custody] = *order.live;
     const std::uint64_t ahead = (step - std::min(claim.step, step)) / task.spec.work.interval;
     return claim.deadline + ahead * chain::market::in_ms(task.spec.windows.heartbeat_s);
 }
@@ -288,6 +288,7 @@ bool TrainingJobs::work(std::uint64_t milliseconds) {
         training.failed = true;
         if (is_on_its_way(status.error())) training.again_ms = context_.clock.monotonic_ms() + kTrainAgainMs;
         training.regeneration.reset();
+        training.fragments.reset();
         log::error(Category::solver, "training stopped task={} step={} reason={}", training.order.task(), training.step,
                    status.error().to_string());
     });
@@ -372,7 +373,7 @@ Status TrainingJobs::publish(Training& training) {
 
 // Stores the manifest and makes the proof, when there is one to be made.
 Status TrainingJobs::finish(Training& training) {
-    const auto& [task, claim, reports] = *training.order.live;
+    const auto& [task, claim, reports, custody] = *training.order.live;
     if (claim.state != ClaimState::working) return {};
     core::HistoryManifest manifest;
     manifest.interval = task.spec.work.interval;
@@ -380,11 +381,14 @@ Status TrainingJobs::finish(Training& training) {
     manifest.state_roots = training.roots;
     for (const auto& record : training.saved.checkpoints) manifest.checkpoint_contents.push_back(record.content);
     QUERN_TRY(const Hash32 content, context_.node->put_content(core::encode(manifest)));
+    QUERN_TRY(const std::optional<Hash32> kept, custody_manifest(training, content, std::move(manifest)));
+    if (!kept) return {};
     const CheckpointRecord& last = training.saved.checkpoints.back();
     chain::types::TaskProvePayload payload;
     payload.task = task.id;
     payload.history_root = core::history_root(training.roots);
     payload.history_content = content;
+    payload.custody_content = *kept;
     payload.initial_path = core::history_path(training.roots, 0);
     payload.final_root = training.roots.back();
     payload.final_path = core::history_path(training.roots, training.roots.size() - 1);
@@ -393,12 +397,44 @@ Status TrainingJobs::finish(Training& training) {
     training.told.proof = std::make_shared<const chain::types::TaskProvePayload>(std::move(payload));
     tell(training);
     // What is left to do needs no states: room for other tasks.
+    training.fragments.reset();
     training.publisher.reset();
     training.runner.reset();
     training.data.reset();
     training.inputs.reset();
     training.state.clear();
     return {};
+}
+
+Expected<std::optional<Hash32>> TrainingJobs::custody_manifest(Training& training, const Hash32& history,
+                                                               core::HistoryManifest manifest) {
+    if (training.order.live->task.custodians == 0) return std::optional(Hash32());
+    if (training.fragments != nullptr) {
+        if (!training.fragments->is_done()) return std::optional<Hash32>();
+        QUERN_CHECK(training.fragments->result());
+        return std::optional(*training.custody_manifest);
+    }
+    if (training.inputs == nullptr) {
+        QUERN_TRY(training.inputs, context_.inputs.load(*context_.node, training.order.live->task));
+    }
+    training.custody_manifest = std::make_shared<Hash32>();
+    const crypto::CellCode code = custody_of(*training.order.live).code;
+    log::info(Category::solver, "fragments are made task={} custodians={}", training.order.task(), code.total);
+    training.fragments = std::make_unique<CustodyRun>(
+        context_.connect(), context_.stopping,
+        [=, inputs = training.inputs, made = training.custody_manifest, manifest = std::move(manifest),
+         fault = context_.options.fault.fault](NodeView& node, const CustodyLimits& limits) -> Status {
+            QUERN_TRY(const auto contents,
+                      custody_contents(node, inputs->programs.any(), history, manifest, limits));
+            QUERN_TRY(*made, put_custody(node, code, contents, limits));
+            if (fault != Fault::bad_custody) return {};
+            QUERN_TRY(auto wrong, fetch_custody(node, *made, code));
+            for (auto& each : wrong.contents) each.fragments.back() = each.content;
+            QUERN_TRY(*made, node.put_content(core::encode(wrong)));
+            return {};
+        },
+        [&board = board_] { board.wake(); });
+    return std::optional<Hash32>();
 }
 
 }  // namespace quern::compute::worker

@@ -7,6 +7,7 @@
 
 #include "compute/worker/board.h"
 #include "compute/worker/context.h"
+#include "compute/worker/custody_run.h"
 #include "compute/worker/decide.h"
 #include "compute/worker/kept_states.h"
 #include "compute/worker/publisher.h"
@@ -81,6 +82,8 @@ private:
         std::uint64_t segment_ms = 0;                // that the present segment has taken so far
         std::unique_ptr<Publisher> publisher;        // null: complete since before; ends before the state that it reads
         std::unique_ptr<Regeneration> regeneration;  // of what was drawn; null: nothing is missing
+        std::shared_ptr<Hash32> custody_manifest;    // that `fragments` makes
+        std::unique_ptr<CustodyRun> fragments;       // of the proof's contents; null: not begun
 
         [[nodiscard]] std::uint64_t last() const { return chain::market::stretch_of(*order.live).last(); }
         [[nodiscard]] bool complete() const { return step == last(); }
@@ -96,7 +99,7 @@ private:
     [[nodiscard]] Status begin(Training& training);
     // What the stretch begins with: where this solver has trained to, or where the task goes on. In the first case it
     // is kept for as long as this stretch is.
-    [[nodiscard]] Expected<InputStore::Start> start_of(Training& training);
+    [[nodiscard]] Expected<StateRef> start_of(Training& training);
     [[nodiscard]] Status begin_stretch(Training& training);
     // Of a stretch that is settled nobody asks any more.
     [[nodiscard]] Status forget_settled(Training& training);
@@ -105,6 +108,9 @@ private:
     [[nodiscard]] Status train(Training& training, const Slice& slice);
     [[nodiscard]] Status publish(Training& training);
     [[nodiscard]] Status finish(Training& training);
+    // The custody manifest of the history; nullopt while its fragments are made. Zero where there are no custodians.
+    [[nodiscard]] Expected<std::optional<Hash32>> custody_manifest(Training& training, const Hash32& history,
+                                                                   core::HistoryManifest manifest);
     // The progress, and what it says is leaving goes from the store.
     [[nodiscard]] Status save(Training& training);
     void drop_leaving(Training& training);

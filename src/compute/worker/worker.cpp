@@ -48,8 +48,8 @@ Status check_chain(const WorkerOptions& options, std::uint64_t chain_id) {
 }  // namespace
 
 Status check_roles(const WorkerOptions& options) {
-    if (options.solver || options.verifier || options.whistleblower) return {};
-    return fail("worker.no_role", "give --roles, or at least one of --solver, --verifier, --whistleblower");
+    if (options.solver || options.verifier || options.whistleblower || options.custodian) return {};
+    return fail("worker.no_role", "give --roles, or at least one of --solver, --verifier, --whistleblower, --custodian");
 }
 
 Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atomic<bool>& stop) {
@@ -67,9 +67,9 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
     QUERN_TRY(auto spending, Spending::open(options.datadir + "/spending.rlp", options.spending, clock));
     QUERN_TRY(Sender sender,
               Sender::open(node, std::move(key), *chain_id, std::move(spending), options.datadir + "/sent.rlp"));
-    log::info(Category::worker, "worker started address={} chain={} roles={}{}{}",
+    log::info(Category::worker, "worker started address={} chain={} roles={}{}{}{}",
               chain::types::to_checksum_address(sender.address()), *chain_id, options.solver ? "solver " : "",
-              options.verifier ? "verifier " : "",
+              options.verifier ? "verifier " : "", options.custodian ? "custodian " : "",
               options.roles_auto      ? "whistleblower while few are"
               : options.whistleblower ? "whistleblower"
                                       : "");

@@ -28,7 +28,7 @@ void MarketRun::bid(const TaskClaim& live) {
 }
 
 void MarketRun::train(const Account& solver, const TaskClaim& live) {
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     const Round round{task.id, task.round};
     const auto& strategy = strategy_of(solver);
     if (!proven_.contains(round)) {

@@ -207,7 +207,7 @@ void MarketRun::submit() {
 
 void MarketRun::act(std::uint64_t id) {
     const auto live = chain_.shared_live(id);
-    const auto& [task, claim, reports] = *live;
+    const auto& [task, claim, reports, custody] = *live;
     if (types::is_final(task.state)) return;
     if (task.state == TaskState::open) return bid(*live);
     if (task.state == TaskState::assigned) {

@@ -23,7 +23,7 @@ void MarketRun::watch(const TaskClaim& live) {
 }
 
 void MarketRun::watch_report(const Account& watcher, const TaskClaim& live, const types::VerifierReport& report) {
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     const ReportKey key{task.id, task.round, claim.draws, report.place};
     if (!watched_.insert({key, watcher.address}).second) return;
     if (watcher.address == report.verifier || watcher.address == claim.solver) return;
@@ -104,7 +104,7 @@ void MarketRun::open_seals(const TaskClaim& live) {
 
 // Trains a claim again from its first state, which nobody can keep from it; or accuses it of what is not so.
 void MarketRun::retrain(const TaskClaim& live) {
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     const Round round{task.id, task.round};
     if (claim.state < ClaimState::committing || claim.state > ClaimState::challenge || claim.voided) return;
     const auto& proven = proven_.at(round);

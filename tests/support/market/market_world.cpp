@@ -148,7 +148,7 @@ std::vector<Hash32> History::roots_of(const market::Stretch& stretch) const {
 
 ReportData make_report(const TaskClaim& live, const types::Address& verifier, const History& history, bool pass,
                        const Hash32& rival_root, std::uint64_t randomness, std::uint32_t tile_mask) {
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     ReportData report;
     const auto stretch = market::stretch_of(live);
     const std::uint64_t segments = core::segment_count(stretch.steps, task.spec.work.interval);
@@ -397,6 +397,7 @@ void World::take_claim(const types::ClaimId& id, TaskClaim& live) const {
     for (std::uint8_t place = 0; place < live.claim.drawn; ++place)
         live.reports.push_back(*shared(state(), types::key_of<types::VerifierReport>(id, place),
                                        number * params::kMaxVerifiers + place, reports_));
+    live.custody = custody(id);
 }
 
 std::vector<std::shared_ptr<const TaskClaim>> World::shared_claims(std::uint64_t id) const {
@@ -416,7 +417,7 @@ std::optional<types::Claim> World::stored_claim(const types::ClaimId& id) const 
 
 TaskClaim World::live_stretch(std::uint64_t id, std::uint32_t stretch) const {
     const auto now = task(id);
-    TaskClaim live{now, {}, {}};
+    TaskClaim live{now, {}, {}, {}};
     take_claim({id, 0, stretch, now.round}, live);
     return live;
 }

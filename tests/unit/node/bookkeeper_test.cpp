@@ -90,7 +90,8 @@ protected:
     }
 
     const std::vector<types::Address> watched_{kSubmitter,    kSolver,       kSecond,       kVerifiers[0],
-                                               kVerifiers[1], kVerifiers[2], kWhistleblower};
+                                               kVerifiers[1], kVerifiers[2], kWhistleblower, address(0xcc0),
+                                               address(0xcc1), address(0xcc2)};
     std::map<types::Address, api::Holdings> before_;
     std::map<types::Address, std::set<std::string>> seen_;
     std::vector<api::Movement> all_;
@@ -119,6 +120,31 @@ TEST_F(BookkeeperTest, sums_to_what_a_settled_task_moves) {
             EXPECT_EQ(movement.task, id);
         }
     }
+}
+
+TEST_F(BookkeeperTest, sums_to_what_custodians_earn_and_lose) {
+    world.params.market.custodians = 3;
+    world.params.market.custody_fee_per_mib = 7;
+    for (std::uint64_t i = 0; i < 3; ++i) give(world.state(), address(0xcc0 + i), Uint256(1'000'000'000'000));
+    for (std::uint64_t i = 0; i < 3; ++i) world.bond_role(address(0xcc0 + i), Role::custodian, 1'000'000);
+    const auto say = [&](std::uint64_t id, std::size_t place) {
+        const auto who = world.custody(world.claim(id).id)->custodians.at(place).address;
+        expect_ok(world.one(who, types::NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 0, true}));
+        return who;
+    };
+    const auto id = reach(ClaimState::custody, truth);
+    const auto first = say(id, 0);
+    world.skip_until(world.claim(id).deadline);
+    expect_ok(world.tick(id));  // the two others have kept silent
+    for (std::uint64_t i = 0; i < 3; ++i)
+        EXPECT_EQ(saw(address(0xcc0 + i), "slashed:no_custody_receipt"), address(0xcc0 + i) != first);
+    const auto another = reach(ClaimState::custody, truth);
+    const auto kept = say(another, 0);
+    (void)say(another, 1);
+    pass_all(another);
+    tick_when_due(another);
+    ASSERT_EQ(world.task(another).state, TaskState::settled) << world.reason(another);
+    EXPECT_TRUE(saw(kept, "fee:custodian_fee"));
 }
 
 TEST_F(BookkeeperTest, sums_to_what_a_held_share_moves) {

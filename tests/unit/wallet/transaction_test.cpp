@@ -85,6 +85,7 @@ TEST(transaction, a_native_kind_says_the_same_both_ways) {
     EXPECT_EQ(call->to, types::group_address(types::group_of(NativeKind::bond)));
     EXPECT_EQ(call->data, *types::abi::encode_call(NativeKind::bond, *payload));
     EXPECT_TRUE(sign(*native, *key_from_seed("x")));
+    EXPECT_TRUE(bond_payload("custodian", "1"));
     EXPECT_EQ(bond_payload("king", "1").error().name, "wallet.unknown_role");
     EXPECT_TRUE(bond_payload("solver", "x").error().detail.starts_with("--amount x"));
 }

@@ -210,6 +210,7 @@ void take_over(types::Task& task, const Claim& claim) {
     task.settled_work += claim.work;
     task.start_root = claim.final_root;
     task.start_history = claim.history_content;
+    task.start_custody = claim.custody_content;
 }
 
 // A stretch that is settled, and not the last: what it was to cost at most and did not goes back, its claim keeps what

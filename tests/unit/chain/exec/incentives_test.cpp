@@ -51,7 +51,7 @@ protected:
     }
     Uint256 cap_reward() const {
         const auto live = world.live(1);
-        const auto& [task, claim, reports] = live;
+        const auto& [task, claim, reports, custody] = live;
         return spec.money.price_cap * task.total_work;
     }
 };
@@ -78,7 +78,7 @@ TEST_F(Incentives, a_bid_of_one_grain_buys_as_much_checking_as_any) {
     }
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     EXPECT_EQ(task.reason, "unchallenged");
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), cap_reward() / Uint256(5));
     for (const auto& report : reports) EXPECT_EQ(paid(task, report.verifier, "verifier_fee"), fee);
@@ -102,7 +102,7 @@ TEST_F(Incentives, a_task_without_enough_verifiers_does_not_start) {
     expect_ok(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 3}));
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     EXPECT_EQ(task.state, TaskState::expired);
     EXPECT_EQ(task.reason, "no_verifiers");
     EXPECT_EQ(paid(task, kSubmitter, "refund"), escrow - task.deposit);
@@ -142,7 +142,7 @@ TEST_F(Incentives, verifiers_that_leave_during_training_do_not_make_it_free) {
               world.market_ms() + market::in_ms(spec.windows.verify_s + spec.windows.challenge_s));
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.reason, "unverified");
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * task.total_work);
@@ -187,7 +187,7 @@ TEST_F(Incentives, silent_verifiers_pay_and_the_solver_is_paid) {
     EXPECT_EQ(world.task(id).slashes.size(), 4U);
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     EXPECT_EQ(task.reason, "unverified");
     EXPECT_EQ(paid(task, kSolver, "solver_reward"), Uint256(3) * task.total_work);
     EXPECT_EQ(world.bond(Role::solver, kSolver).bonded, Uint256(100'000));

@@ -15,7 +15,7 @@ TEST_F(Lifecycle, honest_task_settles_and_pays_everybody) {
     const Uint256 before = world.globals().jackpot_vault;
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     EXPECT_EQ(task.state, TaskState::settled);
     EXPECT_EQ(task.escrow, task.deposit);
     // A step is paid with the hashing of its state, here of one tile.
@@ -244,7 +244,7 @@ TEST_F(Lifecycle, winner_that_does_not_start_pays_and_the_next_bid_is_taken) {
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_start, types::TaskIdPayload{id})), "task.deadline_passed");
     tick_when_due(id);
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     EXPECT_EQ(task.state, TaskState::assigned);
     EXPECT_EQ(task.seats.at(0).solver, kSecond);
     ASSERT_EQ(task.slashes.size(), 1U);
@@ -519,7 +519,7 @@ TEST_F(Lifecycle, wrong_solver_loses_to_a_whistleblower_at_the_leaf) {
     EXPECT_EQ(world.claim(id).state, ClaimState::disputed);
     const auto before = balance(world.state(), kWhistleblower);
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     play_out(dispute, party_of(live, wrong), party_of(live, truth));
     const auto closed = world.dispute(dispute);
     EXPECT_EQ(closed.winner, types::DisputeWinner::rival);

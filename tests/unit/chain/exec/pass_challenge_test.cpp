@@ -75,7 +75,7 @@ TEST_F(PassChallenge, pass_of_a_wrong_segment_costs_the_verifier_and_only_it) {
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
     EXPECT_EQ(world.dispute(dispute).reason, "leaf");
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     ASSERT_EQ(task.slashes.size(), 1U);
     EXPECT_EQ(task.slashes[0].address, beaten);
     EXPECT_EQ(task.slashes[0].amount, locked);
@@ -245,7 +245,7 @@ TEST_F(PassChallenge, solver_that_plays_badly_costs_no_verifier_anything) {
     EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
     EXPECT_EQ(world.dispute(dispute).reason, "leaf");
     const auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     ASSERT_EQ(task.slashes.size(), 1U);
     EXPECT_EQ(task.slashes[0].address, kSolver);
     EXPECT_EQ(task.state, TaskState::open);  // nothing is open about the reports
@@ -264,7 +264,7 @@ TEST_F(PassChallenge, void_history_waits_for_the_games_of_those_who_passed_it) {
     const auto about_pass = challenge_history(id, core::kPassTarget, truth);
     concede(about_solver, kSolver);
     auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     EXPECT_EQ(claim.state, ClaimState::disputed);
     EXPECT_EQ(claim.reason, "solver_slashed");
     EXPECT_TRUE(claim.voided);
@@ -304,7 +304,7 @@ TEST_F(PassChallenge, what_was_committed_in_time_can_be_revealed_after_the_solve
     concede(about_solver, kSolver);
     const auto lost_at = world.market_ms();
     auto live = world.live(id);
-    const auto& [task, claim, reports] = live;
+    const auto& [task, claim, reports, custody] = live;
     ASSERT_TRUE(claim.voided);
     EXPECT_EQ(claim.state, ClaimState::disputed);
     EXPECT_EQ(claim.open_disputes, 0U);

@@ -11,9 +11,10 @@ namespace quern::compute::worker::test {
 
 using chain::types::Address;
 
+using Files = std::map<Hash32, Bytes, BytesLess>;
 struct Contents {
     Mutex mutex;  // of files: states come from a thread of their own
-    std::map<Hash32, Bytes, BytesLess> files;
+    Files files;
     std::map<Hash32, int, BytesLess> asked;
     std::map<Hash32, std::vector<std::uint64_t>, BytesLess> read;  // where each part began that was asked for
     std::vector<Hash32> asked_leaves;

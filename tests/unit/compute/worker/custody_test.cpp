@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compute/core/state_content.h"
+#include "compute/worker/task_inputs.h"
 #include "content_node.h"
 #include "unit/vm/tensor/test_programs.h"
 
@@ -17,6 +18,20 @@ class SharedNode final : public test::ContentNode {
 public:
     explicit SharedNode(test::Contents& contents) : ContentNode(contents), contents_(contents) {}
     std::unique_ptr<NodeView> another() const override { return std::make_unique<SharedNode>(contents_); }
+    Expected<Bytes> get_content(const Hash32& id, std::uint64_t most) override {
+        auto found = ContentNode::get_content(id, most);
+        if (!found && id == promised) return busy(chain::api::kContentOnItsWay);
+        return found;
+    }
+    Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t most) override {
+        auto found = ContentNode::content_leaves(id, most);
+        if (found || late == 0) return found;
+        if (--late == 0) contents_.files.insert(std::move(comes));
+        return busy(chain::api::kContentOnItsWay);
+    }
+    Hash32 promised;      // somebody says to have it and does not send it
+    unsigned late = 0;    // questions about missing contents until ...
+    test::Files::node_type comes;  // ... this one has come
 
 private:
     test::Contents& contents_;
@@ -171,6 +186,90 @@ TEST_F(CustodyTest, fragments_of_something_else_are_not_stored) {
     lost.fragments[0] = node.put_content(Bytes(crypto::fragment_bytes(lost.size, kCode.data), 1)).value();
     EXPECT_FALSE(restore_content(node, manifest, lost.content, {}));
     EXPECT_FALSE(contents.files.contains(lost.content));
+}
+
+// What custodians have of the history is there for whoever reads it, without a word about them.
+class KeptHistory : public CustodyTest {
+protected:
+    KeptHistory() {
+        live.task.custodians = 6;
+        live.task.steps = 4;
+        live.task.spec.work.interval = 1;
+        live.task.spec.work.stride = 1;
+        live.claim.history_content = history_content;
+        live.claim.history_root = core::history_root(history.state_roots);
+        live.claim.custody_content = put_custody(node, kCode, required(), {}).value();
+        live.task.start_root = history.state_roots.back();
+        live.task.start_history = history_content;
+        live.task.start_custody = live.claim.custody_content;
+        lose_history();
+    }
+    void lose_history() {
+        lose(history_content);
+        for (const Hash32& state : history.checkpoint_contents) lose(state);
+        for (const auto& roots : slots)
+            for (const Hash32& root : roots) lose(root);
+    }
+    [[nodiscard]] StateRef state(std::size_t number) const {
+        return {history.checkpoint_contents[number], history.state_roots[number], custody_of(live)};
+    }
+
+    chain::types::TaskClaim live;
+    InputStore inputs{InputLimits{}};
+};
+
+TEST_F(KeptHistory, is_read_from_fragments) {
+    const auto manifest = inputs.manifest(node, live);
+    ASSERT_TRUE(manifest) << manifest.error().to_string();
+    EXPECT_EQ((*manifest)->state_roots, history.state_roots);
+    for (const std::size_t number : {0U, 3U, 4U}) {
+        const auto read = inputs.checkpoint(node, program, state(number));
+        ASSERT_TRUE(read) << read.error().to_string();
+        EXPECT_EQ(tensor::state_root(*read), history.state_roots[number]);
+    }
+    EXPECT_EQ(inputs.checkpoint(node, program, state(2)).error().name, kContentNotFound) << "nobody keeps it";
+}
+
+TEST_F(KeptHistory, is_not_waited_for_longer_than_custody_lasts) {
+    node.promised = history_content;
+    live.claim.state = chain::types::ClaimState::custody;
+    EXPECT_TRUE(is_on_its_way(inputs.manifest(node, live).error()));
+    live.claim.state = chain::types::ClaimState::committing;
+    EXPECT_TRUE(inputs.manifest(node, live));
+}
+
+TEST_F(KeptHistory, waits_for_fragments_that_are_on_their_way) {
+    const auto manifest = fetch_custody(node, live.claim.custody_content, kCode).value();
+    const auto* const names = manifest.find(history_content);
+    ASSERT_NE(names, nullptr);
+    for (unsigned i = 1; i < 5; ++i) lose(names->fragments[i]);
+    node.comes = contents.files.extract(names->fragments[0]);
+    node.late = 9;  // five are missing: in the second pass
+    EXPECT_TRUE(inputs.manifest(node, live));
+    lose_history();
+    node.comes = contents.files.extract(names->fragments[0]);
+    node.late = 1'000;
+    InputStore others{InputLimits{}};
+    EXPECT_TRUE(is_on_its_way(others.manifest(node, live).error()));
+}
+
+TEST_F(KeptHistory, is_what_the_next_solver_begins_with) {
+    const auto start = InputStore::start_of(node, live.task);
+    ASSERT_TRUE(start) << start.error().to_string();
+    EXPECT_EQ(start->content, history.checkpoint_contents.back());
+    EXPECT_TRUE(inputs.checkpoint(node, program, *start));
+}
+
+TEST_F(KeptHistory, without_enough_fragments_is_not_found) {
+    const auto manifest = fetch_custody(node, live.claim.custody_content, kCode).value();
+    for (const auto& each : manifest.contents)
+        for (unsigned i = 0; i < 5; ++i) lose(each.fragments[i]);
+    EXPECT_EQ(inputs.manifest(node, live).error().name, kContentNotFound);
+    EXPECT_EQ(inputs.checkpoint(node, program, state(4)).error().name, kContentNotFound);
+    EXPECT_EQ(InputStore::start_of(node, live.task).error().name, kContentNotFound);
+    live.task.custodians = 0;
+    EXPECT_FALSE(custody_of(live).exists());
+    EXPECT_FALSE(custody_of_start(live.task).exists());
 }
 
 }  // namespace

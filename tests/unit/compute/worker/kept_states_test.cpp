@@ -65,6 +65,15 @@ TEST(KeptStates, the_first_and_the_newest_are_never_spare) {
     EXPECT_EQ(steps(all), (std::vector<std::uint64_t>{640, 660, 680, 690}));
     EXPECT_EQ(steps(take_spare(live, 64, all)), (std::vector<std::uint64_t>{660, 680}));
     EXPECT_EQ(steps(all), (std::vector<std::uint64_t>{640, 690}));
+    // Of a whole stretch custodians are to have the state before the last one, too.
+    TaskClaim kept_by_others = live;
+    kept_by_others.task.custodians = 3;
+    const auto end = chain::market::stretch_of(live).last();
+    all = {{end - 20, {}, {}}, {end - 10, {}, {}}, {end, {}, {}}};
+    EXPECT_EQ(steps(take_spare(kept_by_others, 64, all)), std::vector<std::uint64_t>{end - 20});
+    EXPECT_EQ(steps(take_spare(live, 64, all)), std::vector<std::uint64_t>{end - 10});
+    all = {{end - 30, {}, {}}, {end - 20, {}, {}}, {end - 10, {}, {}}};
+    EXPECT_EQ(steps(take_spare(kept_by_others, 64, all)), (std::vector<std::uint64_t>{end - 30, end - 20}));
 }
 
 TEST(KeptStates, verifiers_ask_for_what_drawn_segments_begin_with_and_the_stretch_and_its_last_segment) {

@@ -14,6 +14,7 @@ namespace {
 
 using chain::types::Claim;
 using chain::types::ClaimState;
+using chain::types::Custody;
 using chain::types::Task;
 using chain::types::TaskClaim;
 using chain::types::TaskState;
@@ -93,6 +94,15 @@ public:
         auto report = *chain::types::decode_record<VerifierReport>(*chain.current->native(key));
         ++report.revealed_at;
         put(report);
+    }
+    // One of its custodians says something, or they are gone: of neither the claim keeps anything.
+    void keep(std::uint64_t id, std::uint8_t receipt) {
+        const auto claim = *chain::types::present_claim(task(id));
+        const auto key = chain::types::key_of<Custody>(claim);
+        Custody custody;
+        custody.claim = claim;
+        custody.custodians.push_back({chain::types::Address{}, receipt});
+        chain.current->write(key, receipt == 0 ? std::nullopt : std::optional(chain::types::encode_record(custody)));
     }
     // The next stretch is worked on while this one is verified.
     void go_on(std::uint64_t id) {
@@ -177,6 +187,7 @@ public:
             });
             if (random() % 2 == 0) draw(id, static_cast<std::uint8_t>(random() % 3));
             if (random() % 2 == 0) report(id);
+            if (random() % 2 == 0) keep(id, static_cast<std::uint8_t>(random() % 3));
         }
     }
 
@@ -258,6 +269,7 @@ public:
 private:
     static Status read_claim(const json::Value& value, TaskClaim& live) {
         QUERN_CHECK(chain::types::from_json(value, live.claim));
+        QUERN_CHECK(read_custody(*value.find("custody"), live));
         return read_reports(*value.find("reports"), live);
     }
     const Market& market_;
@@ -286,6 +298,8 @@ protected:
             EXPECT_EQ(chain::types::to_json(found->second->task), chain::types::to_json(live.task));
             EXPECT_EQ(chain::types::to_json(found->second->claim), chain::types::to_json(live.claim));
             EXPECT_EQ(to_json(found->second->reports), to_json(live.reports));
+            ASSERT_EQ(found->second->custody.has_value(), live.custody.has_value()) << live.task.id;
+            if (live.custody) EXPECT_EQ(to_json(*found->second->custody), to_json(*live.custody));
         }
     }
     void expect_all() const { expect_all(tasks_); }

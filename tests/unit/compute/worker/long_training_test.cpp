@@ -42,7 +42,7 @@ protected:
         options.datadir = testing::TempDir() + "/quern-long-training-test";
         (void)Workspace::remove_all_but(options.datadir, {});
         auto live = std::make_shared<TaskClaim>();
-        auto& [task, claim, reports] = *live;
+        auto& [task, claim, reports, custody] = *live;
         task.id = 1;
         task.spec = spec_of(subject.programs, subject.interval);
         task.spec.init_root = tensor::state_root(subject.init);

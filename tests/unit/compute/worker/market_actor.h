@@ -85,6 +85,7 @@ public:
         const std::uint64_t ahead = height - world.height;
         const std::uint64_t later_ms = ahead == 0 ? 0 : (ahead + 1) * world.block_ms - 1;
         View view{height, world.market_ms() + later_ms, live, {true, {}}, trained(live), {}, {}, {}, true, {}};
+        view.kept = kept;
         const bool drawn = !live.claim.verify_beacon.is_zero();
         if (drawn) view.report.finding = report_of(live, me.address, *claim_, published);
         if (drawn && published != nullptr) view.watch.finding = watch_of(live, *claim_, *published);
@@ -103,6 +104,7 @@ public:
 
     Me me;
     const History* published = nullptr;  // the solver's history, for those who look for a lie in it
+    Kept kept;                           // as a custodian
     bool knows_probes = true;            // what reports have revealed was asked for
 
 private:

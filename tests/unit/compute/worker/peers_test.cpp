@@ -257,7 +257,7 @@ protected:
     PeersReplay() {
         options.datadir = testing::TempDir() + "/quern-peers-test";
         std::filesystem::remove_all(options.datadir);
-        auto& [task, claim, reports] = live;
+        auto& [task, claim, reports, custody] = live;
         task.id = claim.id.task = 1;
         task.state = TaskState::running;
         task.spec = spec_of(*truth.programs, kInterval);

@@ -84,7 +84,7 @@ protected:
         contents.files.insert(store.contents.begin(), store.contents.end());
         test::ContentNode node(contents);
         InputStore inputs{InputLimits{}};
-        const auto read = inputs.checkpoint(node, program, stored->content, tensor::state_root(roots));
+        const auto read = inputs.checkpoint(node, program, {stored->content, tensor::state_root(roots)});
         ASSERT_TRUE(read) << read.error().to_string();
         EXPECT_EQ(*read, sent);
     }

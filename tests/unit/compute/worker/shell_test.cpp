@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "chain/market/custody.h"
+#include "compute/core/custody_manifest.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "compute/worker/node_client.h"
@@ -147,7 +149,7 @@ private:
         while (rpc_.chain.head_number() < world_.height) rpc_.chain.add_block({});
         shown.number = world_.height;
         for (const auto prefix : {ObjectPrefix::globals, ObjectPrefix::task, ObjectPrefix::claim, ObjectPrefix::report,
-                                  ObjectPrefix::dispute}) {
+                                  ObjectPrefix::custody, ObjectPrefix::dispute}) {
             const Bytes all = chain::types::object_key(prefix);
             std::map<Bytes, std::optional<Bytes>, BytesLess> changed;
             for (const auto& [key, value] : shown.native_range(all, {}, SIZE_MAX)) changed[key] = std::nullopt;
@@ -316,6 +318,7 @@ protected:
                                                         options.solver = role == Role::solver;
                                                         options.verifier = role == Role::verifier;
                                                         options.whistleblower = role == Role::whistleblower;
+                                                        options.custodian = role == Role::custodian;
                                                         if (set) set(options);
                                                     }));
         market_.with([&](World& world) {
@@ -364,6 +367,9 @@ protected:
             const auto& known = *followed_.tasks().at(live.task.id);
             EXPECT_EQ(chain::types::encode_record(known.task), chain::types::encode_record(live.task));
             EXPECT_EQ(chain::types::encode_record(known.claim), chain::types::encode_record(live.claim));
+            ASSERT_EQ(known.custody.has_value(), live.custody.has_value());
+            if (live.custody)
+                EXPECT_EQ(chain::types::encode_record(*known.custody), chain::types::encode_record(*live.custody));
         }
         EXPECT_EQ(follower_.lists, 1);
     }
@@ -448,6 +454,53 @@ TEST_F(ShellTest, a_solver_that_keeps_two_states_is_verified_and_paid) {
     EXPECT_EQ(task(id).round, 0U);
     EXPECT_TRUE(task(id).slashes.empty());
     EXPECT_EQ(market_.refused(), std::vector<std::string>{});
+}
+
+class KeptShellTest : public ShellTest {
+protected:
+    KeptShellTest() {
+        market_.with([](World& world) { world.params.market.custodians = 3; });
+        // The ids of fragments are made of what the contents are.
+        const Bytes init = *program::write_state(tiny().program, tiny().init);
+        spec_.contents.init = crypto::content_id_of(init);
+        market_.store(spec_.contents.init, init);
+        for (int i = 0; i < 3; ++i) add(Role::custodian);
+        for (int i = 0; i < 2; ++i) add(Role::verifier);
+    }
+};
+
+TEST_F(KeptShellTest, custodians_keep_what_a_history_begins_and_ends_with) {
+    add(Role::solver, [](WorkerOptions& options) { options.keep_states_mib = 0; });
+    const auto id = submit();
+    std::optional<chain::types::Custody> custody;
+    ASSERT_TRUE(run_until([&] { return ended(id); }, [&](std::uint64_t i) {
+        if (auto now = live(id).custody) custody = now;
+        Worker& worker = *workers_[i % workers_.size()];
+        worker.look();
+        worker.end();
+        worker.start();
+    }));
+    EXPECT_EQ(task(id).state, TaskState::settled) << task(id).reason;
+    EXPECT_TRUE(task(id).slashes.empty());
+    ASSERT_TRUE(custody);
+    EXPECT_EQ(custody->draws, 1U);
+    EXPECT_GE(chain::market::receipts_of(*custody, 1), 2U);
+    EXPECT_EQ(market_.most_executed(), 1);
+    const auto manifest = core::decode_custody_manifest(*market_.content(task(id).start_custody));
+    ASSERT_TRUE(manifest);
+    EXPECT_EQ(manifest->code, (crypto::CellCode{1, 3}));
+    EXPECT_NE(manifest->find(task(id).start_history), nullptr);
+    for (const auto& each : manifest->contents)
+        for (const Hash32& fragment : each.fragments) EXPECT_TRUE(market_.content(fragment));
+}
+
+TEST_F(KeptShellTest, a_manifest_of_wrong_fragments_costs_its_solver_the_task) {
+    add(Role::solver, [](WorkerOptions& options) { options.fault.fault = Fault::bad_custody; });
+    const auto id = submit();
+    ASSERT_TRUE(run_until([&] { return task(id).round == 1; }));
+    ASSERT_EQ(task(id).slashes.size(), 1U);
+    EXPECT_EQ(task(id).slashes[0].reason, "data_missing");
+    EXPECT_EQ(task(id).slashes[0].address, workers_.back()->address());
 }
 
 TEST_F(ShellTest, workers_that_are_killed_in_every_block_lose_nothing_and_send_nothing_twice) {

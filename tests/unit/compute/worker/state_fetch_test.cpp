@@ -100,7 +100,7 @@ protected:
     }
     Expected<tensor::State> fetch() {
         node.asked.clear();
-        return inputs.checkpoint(node, program, content, tensor::state_root(roots));
+        return inputs.checkpoint(node, program, {content, tensor::state_root(roots)});
     }
 
     tensor::Program program;
@@ -144,11 +144,11 @@ TEST_F(StateFetch, tells_its_node_of_all_slots_before_it_asks_for_the_first) {
 TEST_F(StateFetch, reads_three_slots_at_once) {
     Meeting meeting;
     SharedNode shared(contents, meeting, 3);
-    EXPECT_EQ(inputs.checkpoint(shared, program, content, tensor::state_root(roots)).value(), state);
+    EXPECT_EQ(inputs.checkpoint(shared, program, {content, tensor::state_root(roots)}).value(), state);
     EXPECT_EQ(meeting.most, 3U);
     // What one of them finds ends the others, too.
     contents.files.erase(roots[5]);
-    EXPECT_EQ(inputs.checkpoint(shared, program, content, tensor::state_root(roots)).error().name, kContentNotFound);
+    EXPECT_EQ(inputs.checkpoint(shared, program, {content, tensor::state_root(roots)}).error().name, kContentNotFound);
 }
 
 TEST_F(StateFetch, says_what_is_missing_and_what_is_wrong) {
@@ -157,7 +157,7 @@ TEST_F(StateFetch, says_what_is_missing_and_what_is_wrong) {
     contents.files.erase(roots[1]);
     EXPECT_EQ(fetch().error().name, kContentNotFound);
     contents.files[roots[1]] = slot;
-    EXPECT_EQ(inputs.checkpoint(node, program, content, Hash32{{1}}).error().name, "inputs.wrong_state_root");
+    EXPECT_EQ(inputs.checkpoint(node, program, {content, Hash32{{1}}}).error().name, "inputs.wrong_state_root");
     // Another slot in its place, and the list says so.
     roots[1] = roots[0];
     EXPECT_EQ(fetch().error().name, "inputs.wrong_state_root");
@@ -165,7 +165,7 @@ TEST_F(StateFetch, says_what_is_missing_and_what_is_wrong) {
     const Cancellation stopping([&] { return stop.load(); });
     roots = tensor::slot_roots(state);
     EXPECT_TRUE(
-        inputs.checkpoint(node, program, content, tensor::state_root(roots), nullptr, &stopping).error().is_busy());
+        inputs.checkpoint(node, program, {content, tensor::state_root(roots)}, nullptr, &stopping).error().is_busy());
 }
 
 }  // namespace

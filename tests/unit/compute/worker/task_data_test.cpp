@@ -307,7 +307,7 @@ protected:
         options.datadir = ::testing::TempDir() + "/quern-task-data-test";
         (void)Workspace::remove_all_but(options.datadir, {});
         auto live = std::make_shared<TaskClaim>();
-        auto& [task, claim, reports] = *live;
+        auto& [task, claim, reports, custody] = *live;
         task.id = 1;
         task.spec = spec_of(programs, kInterval);
         task.state = TaskState::running;

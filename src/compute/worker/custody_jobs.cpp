@@ -1,0 +1,74 @@
+#include "compute/worker/custody_jobs.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "chain/market/custody.h"
+#include "compute/core/task_plan.h"
+
+namespace quern::compute::worker {
+namespace {
+
+using log::Category;
+
+constexpr std::uint64_t kAskAgainMs = 1'000;
+// Fragments are counted as a k-th of states and history; what contents have beside their slots, and what their last
+// cells are filled up with, comes on top.
+constexpr std::uint64_t kUncountedBytes = std::uint64_t{16} << 20;
+
+}  // namespace
+
+Expected<std::uint64_t> paid_fragment_bytes(const TaskClaim& live) {
+    const auto& task = live.task;
+    QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
+    const Uint256 counted =
+        chain::market::fragment_bytes(task.custodians, plan.programs().front().header.sizes.state_bytes,
+                                      chain::market::work_of(task).plan);
+    const Uint256 most = counted + counted / 8 + Uint256(kUncountedBytes);
+    return most.fits_u64() ? most.low_u64() : core::kMaxCustodyContentBytes;
+}
+
+Status CustodyJobs::keep(const CustodyOrder& order) {
+    const TaskClaim& live = *order.live;
+    QUERN_TRY(const std::uint64_t paid, paid_fragment_bytes(live));
+    const CustodyRef custody = custody_of(live);
+    QUERN_TRY(const core::CustodyManifest manifest, fetch_custody(*context_.node, custody.manifest, custody.code));
+    if (manifest.bytes_of_each() > paid)
+        return fail(kWrongCustody, std::to_string(manifest.bytes_of_each()) + " bytes for each custodian, paid are " +
+                                       std::to_string(paid));
+    CustodyLimits limits;
+    limits.cancellation = &context_.stopping;
+    return fetch_fragments(*context_.node, manifest, order.place, limits);
+}
+
+bool CustodyJobs::work() {
+    const auto orders = board_.take();
+    if (!orders) return false;
+    std::erase_if(later_, [&](const auto& entry) { return !orders->contains(entry.first); });
+    for (const auto& [id, order] : *orders) {
+        if (context_.stop) return false;
+        const Kept known = board_.facts(order);
+        if (known.data_checked || known.data_missing) continue;
+        Later& later = later_[id];
+        if (context_.clock.monotonic_ms() < later.at_ms) continue;
+        const Status kept = keep(order);
+        if (kept) {
+            log::info(Category::custodian, "fragments kept task={} stretch={} place={}", id.task, id.stretch,
+                      order.place);
+            board_.publish(order, {.data_checked = true});
+            continue;
+        }
+        const Error& error = kept.error();
+        const bool awaited = is_on_its_way(error) || is_not_found(error) || error.name == kContentBusy;
+        const bool missing = !awaited && !is_passing(error);
+        if (std::string reason = error.to_string(); std::exchange(later.said, reason) != reason)
+            log::warning(Category::custodian, "fragments not kept task={} stretch={} data={} reason={}", id.task,
+                         id.stretch, awaited ? "awaited" : missing ? "missing" : "unknown", later.said);
+        later.at_ms = context_.clock.monotonic_ms() + kAskAgainMs;
+        if (known.data_awaited != awaited || missing)
+            board_.publish(order, {.data_missing = missing, .data_awaited = awaited});
+    }
+    return true;
+}
+
+}  // namespace quern::compute::worker

@@ -1,0 +1,98 @@
+// What a custodian's worker does when it was drawn: gets its fragments, waits for them, or says what is wrong.
+#include "compute/worker/custody_jobs.h"
+
+#include "compute/core/custody_manifest.h"
+#include "content_node.h"
+#include "market_actor.h"
+
+namespace quern::compute::worker::test {
+namespace {
+
+constexpr crypto::CellCode kCode{1, 3};
+
+class CustodyJobsTest : public Lifecycle {
+protected:
+    CustodyJobsTest() {
+        world.params.market.custodians = kCode.total;
+        for (std::uint64_t i = 0; i < kCode.total; ++i)
+            give(world.state(), address(0xcc0 + i), Uint256(1'000'000'000'000));
+        for (std::uint64_t i = 0; i < kCode.total; ++i)
+            world.bond_role(address(0xcc0 + i), chain::types::Role::custodian, 1'000'000);
+        live = world.live(reach(ClaimState::custody, truth));
+        context.node = std::make_unique<ContentNode>(contents);
+        ContentNode node(contents);
+        const Hash32 content = node.put_content(Bytes(100'000, 7)).value();
+        name(put_custody(node, kCode, std::vector{content}, {}).value());
+        manifest = fetch_custody(node, live.claim.custody_content, kCode).value();
+        contents.asked_leaves.clear();
+    }
+    void name(const Hash32& id) { live.claim.custody_content = id; }
+    [[nodiscard]] CustodyOrder order() const { return {std::make_shared<const TaskClaim>(live), 1}; }
+    Kept work() {
+        board.give({{order().id(), order()}});
+        EXPECT_TRUE(jobs.work());
+        return board.facts(order());
+    }
+
+    TaskClaim live;
+    core::CustodyManifest manifest;
+    Contents contents;
+    Bell bell;
+    CustodyJobs::Orders board{bell};
+    WorkerOptions options;
+    ManualClock clock;
+    InputStore inputs{InputLimits{}};
+    std::atomic<bool> stop{false};
+    Context context{options, clock, inputs, stop, {}, nullptr, nullptr, nullptr};
+    CustodyJobs jobs{context, board};
+};
+
+TEST_F(CustodyJobsTest, its_own_fragments_are_fetched_once) {
+    EXPECT_TRUE(work().data_checked);
+    EXPECT_EQ(contents.asked_leaves, std::vector{manifest.contents[0].fragments[1]});
+    EXPECT_TRUE(work().data_checked);
+    EXPECT_EQ(contents.asked_leaves.size(), 1U);
+    EXPECT_FALSE(jobs.work()) << "there is nothing new";
+}
+
+TEST_F(CustodyJobsTest, what_nobody_has_is_waited_for) {
+    const Hash32 mine = manifest.contents[0].fragments[1];
+    auto lost = contents.files.extract(mine);
+    EXPECT_TRUE(work().data_awaited);
+    EXPECT_EQ(contents.asked_leaves.size(), 1U);
+    contents.files.insert(std::move(lost));
+    EXPECT_TRUE(work().data_awaited);
+    EXPECT_EQ(contents.asked_leaves.size(), 1U) << "not at once";
+    clock.advance(1'000);
+    const Kept kept = work();
+    EXPECT_TRUE(kept.data_checked);
+    EXPECT_FALSE(kept.data_awaited || kept.data_missing);
+}
+
+TEST_F(CustodyJobsTest, more_than_is_paid_for_is_not_kept) {
+    const std::uint64_t paid = paid_fragment_bytes(live).value();
+    ContentNode node(contents);
+    auto& content = manifest.contents[0];
+    const auto expect = [&](std::uint64_t size, bool missing) {
+        content.size = size;
+        name(node.put_content(core::encode(manifest)).value());
+        clock.advance(1'000);
+        EXPECT_EQ(work().data_missing, missing) << size;
+    };
+    expect(paid - crypto::kContentLeafBytes, true);  // another size than the fragment has
+    EXPECT_EQ(contents.asked_leaves.size(), 1U);
+    expect(paid + 1, true);
+    EXPECT_EQ(contents.asked_leaves.size(), 1U) << "nothing is fetched of it";
+    name(content.fragments[0]);
+    clock.advance(1'000);
+    EXPECT_TRUE(work().data_missing) << "no manifest";
+}
+
+TEST_F(CustodyJobsTest, another_draw_is_another_job) {
+    EXPECT_TRUE(work().data_checked);
+    ++live.custody->draws;
+    EXPECT_FALSE(board.facts(order()).data_checked);
+}
+
+}  // namespace
+}  // namespace quern::compute::worker::test
