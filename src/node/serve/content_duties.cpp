@@ -3,23 +3,35 @@
 #include <algorithm>
 #include <map>
 
+#include "chain/market/custody.h"
 #include "chain/market/delays.h"
 #include "chain/types/native_objects.h"
+#include "compute/core/custody_manifest.h"
 #include "compute/core/history.h"
 #include "compute/core/state_content.h"
+#include "vm/tensor/graph.h"
 
 namespace quern::node {
 namespace {
 
 constexpr std::size_t kObjectsAtOnce = 256;
 
-// The steps of a task, and between its checkpoints.
-struct Steps {
-    std::uint64_t all = 0;
-    std::uint64_t interval = 0;
+// Tiles that the contents of a custody manifest may come to beside states and the hashes of a history: the file that a
+// first state may be has a head, and four of the contents may be small.
+constexpr std::uint64_t kCustodySlackTiles = 2'048;
+
+// What of a task says which contents of its claims are kept.
+struct TaskTerms {
+    std::uint64_t steps = 0;
+    std::uint64_t interval = 0;  // between checkpoints
     std::uint64_t tranche = 0;
-    std::uint32_t settled = 0;  // stretches
+    std::uint32_t settled = 0;        // stretches
+    unsigned custodians = 0;          // of each claim
+    std::uint64_t custody_tiles = 0;  // of the contents that these have fragments of, at most
 };
+
+// Of custody manifests: by the number n of fragments that a claim's has the most tiles of its contents.
+using CustodyTerms = std::map<unsigned, std::uint64_t>;
 
 Expected<Bytes> read(const content::Store& store, const Hash32& id, std::uint64_t bytes) {
     Bytes read;
@@ -78,6 +90,47 @@ Status keep_history(const Hash32& id, std::uint64_t steps, std::uint64_t interva
     return {};
 }
 
+// Of the contents of a claim's custody manifest. They are a history, three states, and slots of these: two states of
+// which each has a list that is less than a 64th of it, and one that may be a file, which is twice as large at most.
+std::uint64_t most_custody_tiles(const chain::types::Task& task) {
+    namespace market = chain::market;
+    const Uint256 history = market::history_hashes(market::work_of(task).plan) * Uint256(market::kHashBytes);
+    return 5 * (task.commit_work / vm::tensor::kTileHashWork) + (history / Uint256(vm::tensor::kTileBytes)).low_u64() +
+           kCustodySlackTiles;
+}
+
+// Each content counted as the least that is stored for itself, a slot, so that their number is bounded with their size.
+std::uint64_t custody_tiles(const compute::core::CustodyManifest& manifest) {
+    std::uint64_t tiles = 0;
+    for (const auto& each : manifest.contents)
+        tiles +=
+            std::max(compute::core::kInlineTiles, (each.size + vm::tensor::kTileBytes - 1) / vm::tensor::kTileBytes);
+    return tiles;
+}
+
+// Those of the fragments that are here and as large as the manifest says.
+Status keep_custody(const Hash32& id, const CustodyTerms& terms, const content::Store& store, std::set<Hash32>& idle) {
+    const auto size = store.size(id);
+    if (!size && size.error().name == "content.not_found") return {};
+    if (!size) return fail(size.error());
+    if (*size > compute::core::kMaxCustodyManifestBytes) return {};
+    QUERN_TRY(const Bytes bytes, read(store, id, *size));
+    // One that is none, or of no such claim, which its solver answers for, holds nothing.
+    const auto manifest = compute::core::decode_custody_manifest(bytes);
+    if (!manifest) return {};
+    const auto& [data, total] = manifest->code;
+    const auto most = terms.find(total);
+    if (most == terms.end() || data != chain::market::custody_data(total)) return {};
+    if (custody_tiles(*manifest) > most->second) return {};
+    for (const auto& content : manifest->contents)
+        for (const Hash32& fragment : content.fragments) {
+            if (!idle.contains(fragment)) continue;
+            const auto here = store.size(fragment);
+            if (here && *here == crypto::fragment_bytes(content.size, data)) idle.erase(fragment);
+        }
+    return {};
+}
+
 // All objects of a type, in pages.
 template <class T, class Look>
 Status look_at_all(const chain::state::FlatState& state, Look look) {
@@ -106,31 +159,42 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         QUERN_TRY(globals, chain::types::decode_record<chain::types::Globals>(*stored));
     }
     QUERN_CHECK(state.status());
-    std::map<std::uint64_t, Steps> tasks;
+    std::map<std::uint64_t, TaskTerms> tasks;
     std::set<Hash32> kept;  // states
     QUERN_CHECK(look_at_all<Task>(state, [&](const Task& task) -> Status {
         // Whoever pays for the tick that deletes it, the duty ends.
         if (!chain::types::is_live(task) && globals.market_ms >= chain::market::retention_end(market, task)) return {};
-        tasks[task.id] = {task.steps, task.spec.work.interval, task.spec.work.tranche, task.settled};
+        tasks[task.id] = {task.steps,   task.spec.work.interval, task.spec.work.tranche,
+                          task.settled, task.custodians,         most_custody_tiles(task)};
         for (const Hash32& program : task.spec.contents.programs) idle.erase(program);
         for (const Hash32& data : task.spec.data_roots) QUERN_CHECK(keep_content(data, store, idle));
         QUERN_CHECK(keep_content(task.spec.contents.init, store, idle));
         return keep_state(task.spec.contents.init, store, kept, idle);
     }));
     std::set<Hash32> seen;  // histories
-    return look_at_all<Claim>(state, [&](const Claim& claim) -> Status {
+    std::map<Hash32, CustodyTerms> custody;
+    QUERN_CHECK(look_at_all<Claim>(state, [&](const Claim& claim) -> Status {
         const auto task = tasks.find(claim.id.task);
         if (idle.empty() || task == tasks.end() || claim.state == chain::types::ClaimState::voided) return {};
-        const auto& [all, interval, tranche, settled] = task->second;
+        const TaskTerms& terms = task->second;
         // Of what is settled the state that it led to is wanted, until a later one is.
         const bool is_settled = claim.state == chain::types::ClaimState::settled;
-        if (is_settled && claim.id.stretch + 1 < settled) return {};
+        if (is_settled && claim.id.stretch + 1 < terms.settled) return {};
         QUERN_CHECK(keep_state(claim.checkpoint_content, store, kept, idle));
+        idle.erase(claim.custody_content);
+        std::uint64_t& most = custody[claim.custody_content][terms.custodians];
+        most = std::max(most, terms.custody_tiles);
         idle.erase(claim.history_content);
         if (claim.history_content.is_zero() || !seen.insert(claim.history_content).second) return {};
-        const auto stretch = chain::market::stretch_of(all, tranche, claim.id.stretch);
-        return keep_history(claim.history_content, stretch.steps, interval, is_settled, store, kept, idle);
-    });
+        const auto stretch = chain::market::stretch_of(terms.steps, terms.tranche, claim.id.stretch);
+        return keep_history(claim.history_content, stretch.steps, terms.interval, is_settled, store, kept, idle);
+    }));
+    // Once all claims are known that name a manifest: a liar's may be the first of them.
+    for (const auto& [id, terms] : custody) {
+        if (idle.empty()) return {};
+        QUERN_CHECK(keep_custody(id, terms, store, idle));
+    }
+    return {};
 }
 
 }  // namespace quern::node
