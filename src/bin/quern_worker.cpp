@@ -118,9 +118,10 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.add_option("--debug", raw.log.debug, "log categories shown at debug level, comma separated")->delimiter(',');
     app.add_option("--logfile", raw.log.file, "also log to this file");
 #ifdef QUERN_TEST_FAULTS
-    app.add_option("--test-fault", raw.fault,
-                   "test builds only: skip_work, wrong_update, flip_element, wrong_slot, pass_without_work, "
-                   "false_accusation, other_flip, wrong_choice, silent_opening or bad_custody, each with an optional @STEP");
+    app.add_option(
+        "--test-fault", raw.fault,
+        "test builds only: skip_work, wrong_update, flip_element, wrong_slot, pass_without_work, "
+        "false_accusation, other_flip, wrong_choice, silent_opening or bad_custody, each with an optional @STEP");
 #endif
 }
 

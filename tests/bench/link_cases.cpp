@@ -130,8 +130,9 @@ Fetches fetch_over(const ShapedLink& link, const std::string& folder) {
         for (int i = 0; i <= kFetches; ++i) {
             const double whole = seconds_until([&] { return node.read_content(content, 0, 1); });
             InputStore inputs{InputLimits{}};
-            const double slots =
-                seconds_until([&] { return inputs.checkpoint(node, program, {state_content, state_root}); });
+            const double slots = seconds_until([&] {
+                return inputs.checkpoint(node, program, {state_content, state_root});
+            });
             (void)must(node.drop_contents(parts), "room");
             (void)must(node.drop_contents(std::array{content}), "room");
             const double tcp = copy_over_tcp(link, kContent);

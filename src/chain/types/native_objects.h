@@ -436,8 +436,8 @@ struct Task {
                  v("escrow", escrow), v("deposit", deposit), v("held", held), v("asked", asked),
                  v("questions", questions), v("bids", bids), v("drawAt", draw_at), v("seats", seats),
                  v("settled", settled), v("settledWork", settled_work), v("passes", passes), v("startRoot", start_root),
-                 v("startHistory", start_history), v("startCustody", start_custody), v("seedBeacon", seed_beacon), v("payments", payments),
-                 v("slashes", slashes), v("barred", barred))
+                 v("startHistory", start_history), v("startCustody", start_custody), v("seedBeacon", seed_beacon),
+                 v("payments", payments), v("slashes", slashes), v("barred", barred))
 };
 // Whether something may happen to it before it is deleted: workers look at these.
 [[nodiscard]] inline bool is_live(const Task& task) { return !is_final(task.state) || !task.asked.empty(); }

@@ -210,8 +210,7 @@ Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor:
     for (const Hash32& state : std::set<Hash32>{states.front(), states[states.size() - 2], states.back()}) {
         contents.insert(state);
         // One that is larger than any state content of the program is a file.
-        const auto bytes =
-            node.get_content(state, std::min(limits.content_bytes, core::state_content_bytes(program)));
+        const auto bytes = node.get_content(state, std::min(limits.content_bytes, core::state_content_bytes(program)));
         if (!bytes && bytes.error().name == "content.too_large") continue;
         QUERN_CHECK(bytes);
         if (!core::is_state_content(*bytes)) continue;

@@ -21,9 +21,8 @@ constexpr std::uint64_t kUncountedBytes = std::uint64_t{16} << 20;
 Expected<std::uint64_t> paid_fragment_bytes(const TaskClaim& live) {
     const auto& task = live.task;
     QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
-    const Uint256 counted =
-        chain::market::fragment_bytes(task.custodians, plan.programs().front().header.sizes.state_bytes,
-                                      chain::market::work_of(task).plan);
+    const Uint256 counted = chain::market::fragment_bytes(
+        task.custodians, plan.programs().front().header.sizes.state_bytes, chain::market::work_of(task).plan);
     const Uint256 most = counted + counted / 8 + Uint256(kUncountedBytes);
     return most.fits_u64() ? most.low_u64() : core::kMaxCustodyContentBytes;
 }
@@ -63,7 +62,11 @@ bool CustodyJobs::work() {
         const bool missing = !awaited && !is_passing(error);
         if (std::string reason = error.to_string(); std::exchange(later.said, reason) != reason)
             log::warning(Category::custodian, "fragments not kept task={} stretch={} data={} reason={}", id.task,
-                         id.stretch, awaited ? "awaited" : missing ? "missing" : "unknown", later.said);
+                         id.stretch,
+                         awaited   ? "awaited"
+                         : missing ? "missing"
+                                   : "unknown",
+                         later.said);
         later.at_ms = context_.clock.monotonic_ms() + kAskAgainMs;
         if (known.data_awaited != awaited || missing)
             board_.publish(order, {.data_missing = missing, .data_awaited = awaited});

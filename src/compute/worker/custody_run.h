@@ -2,6 +2,7 @@
 // replays of the thread that asks for it go on meanwhile. All members are called by that thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>

@@ -1,9 +1,9 @@
 // What a worker does about a task, as a pure function of what it knows: transactions to send and work to do. Solver,
-// verifier, whistleblower, custodian, the player of disputes and the sender of ticks decide here and nowhere else; the shell
-// (shell.h) performs. Decisions are made anew from the chain's state, so a restart loses none, and the same state asks
-// for the same again: the sender (sender.h) sends each purpose once. No clocks, files, sockets or threads. Times: a
-// transaction that is sent now is executed in block `height` + 1 at the earliest, whose market time is above the newest
-// block's by a millisecond at least; an action is refused from its deadline on.
+// verifier, whistleblower, custodian, the player of disputes and the sender of ticks decide here and nowhere else; the
+// shell (shell.h) performs. Decisions are made anew from the chain's state, so a restart loses none, and the same state
+// asks for the same again: the sender (sender.h) sends each purpose once. No clocks, files, sockets or threads. Times:
+// a transaction that is sent now is executed in block `height` + 1 at the earliest, whose market time is above the
+// newest block's by a millisecond at least; an action is refused from its deadline on.
 #pragma once
 
 #include <map>
@@ -118,7 +118,7 @@ struct View {
     // Of a whistleblower: whether it looks at a claim that nothing but its role makes it look at.
     bool watches = true;
     std::map<std::uint8_t, WatchTicket> tickets{};  // of a whistleblower: by the places of the reports that it watches
-    Kept kept{};                                     // of a custodian
+    Kept kept{};                                    // of a custodian
 };
 
 // --- What it wants ---------------------------------------------------------------------------------------------------
@@ -164,7 +164,8 @@ using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Keep, 
 
 [[nodiscard]] std::vector<Action> decide(const Me& me, const View& view);
 
-// Tells the chain what a verifier or a custodian can do, so that it is not drawn for more; nothing when the bond says so already.
+// Tells the chain what a verifier or a custodian can do, so that it is not drawn for more; nothing when the bond says
+// so already.
 [[nodiscard]] std::optional<Attempt> declare(const chain::types::RoleBond& bond, const chain::types::Capacity& mine);
 
 // Names a position of a game: each has one move of a side.

@@ -197,11 +197,10 @@ Expected<vm::tensor::State> DisputeJobs::state_before(Playing& playing, std::uin
                 break;
             }
         }
-        found = context.inputs.checkpoint(
-            *context.node, playing.inputs->programs.any(),
-            {playing.manifest->checkpoint_contents[segment], playing.manifest->state_roots[segment * strides],
-             custody_of(*playing.live)},
-            context.pool.get(), playing.cancellation);
+        found = context.inputs.checkpoint(*context.node, playing.inputs->programs.any(),
+                                          {playing.manifest->checkpoint_contents[segment],
+                                           playing.manifest->state_roots[segment * strides], custody_of(*playing.live)},
+                                          context.pool.get(), playing.cancellation);
         if (!found && segment == 0 && is_withheld(found.error()))
             found = context.inputs.first_state(*context.node, *playing.live, playing.inputs->programs.any(),
                                                std::move(found), context.pool.get(), playing.cancellation);

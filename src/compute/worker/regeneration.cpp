@@ -68,7 +68,8 @@ Status Regeneration::load() {
         const auto nearest = std::prev(there_.upper_bound(wanted_.front()));
         state_.clear();  // not beside the one that is read
         auto state = context_->inputs.checkpoint(*context_->node, inputs_->programs.any(),
-                                                 {nearest->second, root_after(nearest->first)}, context_->pool.get(), &context_->stopping);
+                                                 {nearest->second, root_after(nearest->first)}, context_->pool.get(),
+                                                 &context_->stopping);
         if (!state && is_not_found(state.error()) && nearest != there_.begin()) {
             there_.erase(nearest);  // there is a longer way
             continue;

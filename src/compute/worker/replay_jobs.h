@@ -57,7 +57,7 @@ private:
         std::uint64_t again_ms = 0;  // not before then, while others have something to run
         std::string said;            // why it stopped, in the log
         Workspace workspace;
-        std::unique_ptr<Replay> replay;  // null: nothing (more) to run
+        std::unique_ptr<Replay> replay;       // null: nothing (more) to run
         std::unique_ptr<CustodyRun> custody;  // looks at the custody manifest; null: not begun
         Replayed told;
         std::size_t own_probes = 0;

@@ -279,7 +279,9 @@ void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& 
                           [&](const Train&) { orders.train.emplace(order.id(), order); },
                           [&](const Report&) { orders.report.emplace(order.id(), order); },
                           [&](const Watch&) { orders.watch.emplace(order.id(), order); },
-                          [&](const Keep& keep) { orders.keep.emplace(order.id(), CustodyOrder{live, keep.place}); },
+                          [&](const Keep& keep) {
+                              orders.keep.emplace(order.id(), CustodyOrder{live, keep.place});
+                          },
                           [&](const ReadProbes& read) { read_probes(read.report); },
                           [&](const ReadPiece&) { orders.pieces.emplace(live->task.id, PieceOrder{live}); },
                           [&](const Play& play) {
@@ -314,9 +316,9 @@ void Shell::look_at_bonds() {
     if (height_ < bonds_at_) return;
     bonds_at_ = height_ + kBondBlocks;
     const WorkerOptions& options = parts_.options;
-    for (const auto& [role, played] : {std::pair(Role::solver, me_.solver), std::pair(Role::verifier, me_.verifier),
-                                       std::pair(Role::whistleblower, me_.whistleblower),
-                                       std::pair(Role::custodian, me_.custodian)}) {
+    for (const auto& [role, played] :
+         {std::pair(Role::solver, me_.solver), std::pair(Role::verifier, me_.verifier),
+          std::pair(Role::whistleblower, me_.whistleblower), std::pair(Role::custodian, me_.custodian)}) {
         if (!played) continue;
         const auto bond = parts_.node.bond(role, me_.address);
         if (!bond) continue;

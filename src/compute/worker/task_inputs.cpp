@@ -71,12 +71,13 @@ auto read_or_restore(NodeView& node, const CustodyRef& custody, const Hash32& co
 
 Expected<core::HistoryManifest> read_manifest(NodeView& node, const Hash32& content, const CustodyRef& custody,
                                               bool may_come) {
-    return read_or_restore(node, custody, content, {core::kMaxManifestBytes, nullptr},
-                           [&]() -> Expected<core::HistoryManifest> {
-                               QUERN_TRY(const Bytes bytes, node.get_content(content, core::kMaxManifestBytes));
-                               return core::decode_manifest(bytes);
-                           },
-                           may_come);
+    return read_or_restore(
+        node, custody, content, {core::kMaxManifestBytes, nullptr},
+        [&]() -> Expected<core::HistoryManifest> {
+            QUERN_TRY(const Bytes bytes, node.get_content(content, core::kMaxManifestBytes));
+            return core::decode_manifest(bytes);
+        },
+        may_come);
 }
 
 // Reads slots one by one until there are no more or one fails, beside others that do the same.
@@ -338,8 +339,7 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
         }
     }
     const bool may_come = claim.state <= chain::types::ClaimState::custody;
-    QUERN_TRY(core::HistoryManifest manifest,
-              read_manifest(node, claim.history_content, custody_of(live), may_come));
+    QUERN_TRY(core::HistoryManifest manifest, read_manifest(node, claim.history_content, custody_of(live), may_come));
     if (!fits(manifest) || core::history_root(manifest.state_roots) != claim.history_root)
         return fail("inputs.wrong_history_root");
     auto result = std::make_shared<const core::HistoryManifest>(std::move(manifest));

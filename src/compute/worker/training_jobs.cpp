@@ -142,8 +142,7 @@ Status TrainingJobs::begin(Training& training) {
 Status TrainingJobs::begin_stretch(Training& training) {
     const auto& [task, claim, reports, custody] = *training.order.live;
     QUERN_TRY(const auto start, start_of(training));
-    QUERN_TRY(training.state,
-              context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(), start));
+    QUERN_TRY(training.state, context_.inputs.checkpoint(*context_.node, training.inputs->programs.any(), start));
     training.step = chain::market::stretch_of(*training.order.live).before;
     training.roots = {start.root};
     training.saved.checkpoints.push_back({training.step, start.root, start.content, 0, {}});
@@ -424,8 +423,7 @@ Expected<std::optional<Hash32>> TrainingJobs::custody_manifest(Training& trainin
         context_.connect(), context_.stopping,
         [=, inputs = training.inputs, made = training.custody_manifest, manifest = std::move(manifest),
          fault = context_.options.fault.fault](NodeView& node, const CustodyLimits& limits) -> Status {
-            QUERN_TRY(const auto contents,
-                      custody_contents(node, inputs->programs.any(), history, manifest, limits));
+            QUERN_TRY(const auto contents, custody_contents(node, inputs->programs.any(), history, manifest, limits));
             QUERN_TRY(*made, put_custody(node, code, contents, limits));
             if (fault != Fault::bad_custody) return {};
             QUERN_TRY(auto wrong, fetch_custody(node, *made, code));

@@ -49,7 +49,8 @@ Status check_chain(const WorkerOptions& options, std::uint64_t chain_id) {
 
 Status check_roles(const WorkerOptions& options) {
     if (options.solver || options.verifier || options.whistleblower || options.custodian) return {};
-    return fail("worker.no_role", "give --roles, or at least one of --solver, --verifier, --whistleblower, --custodian");
+    return fail("worker.no_role",
+                "give --roles, or at least one of --solver, --verifier, --whistleblower, --custodian");
 }
 
 Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atomic<bool>& stop) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "chain/market/custody.h"
 #include "chain/market/delays.h"
@@ -171,7 +172,8 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         QUERN_CHECK(keep_content(task.spec.contents.init, store, idle));
         return keep_state(task.spec.contents.init, store, kept, idle);
     }));
-    std::set<Hash32> seen;  // histories
+    // Histories, each once for what claims say of it: a liar's may be the first that names another's.
+    std::set<std::tuple<Hash32, std::uint64_t, std::uint64_t, bool>> seen;
     std::map<Hash32, CustodyTerms> custody;
     QUERN_CHECK(look_at_all<Claim>(state, [&](const Claim& claim) -> Status {
         const auto task = tasks.find(claim.id.task);
@@ -185,8 +187,9 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         std::uint64_t& most = custody[claim.custody_content][terms.custodians];
         most = std::max(most, terms.custody_tiles);
         idle.erase(claim.history_content);
-        if (claim.history_content.is_zero() || !seen.insert(claim.history_content).second) return {};
         const auto stretch = chain::market::stretch_of(terms.steps, terms.tranche, claim.id.stretch);
+        const bool is_new = seen.insert({claim.history_content, stretch.steps, terms.interval, is_settled}).second;
+        if (claim.history_content.is_zero() || !is_new) return {};
         return keep_history(claim.history_content, stretch.steps, terms.interval, is_settled, store, kept, idle);
     }));
     // Once all claims are known that name a manifest: a liar's may be the first of them.

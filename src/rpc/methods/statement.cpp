@@ -161,7 +161,8 @@ Status add_statement_methods(Registry& registry, const Backend& backend) {
            "movements in the page, 200 when left out, at most 2,000; those of a block are never parted"}},
          {"object",
           "movements: block, timestamp (seconds), transaction, from (who sent it), kind (of the native transaction), "
-          "task (null: none), role (submitter, solver, verifier, whistleblower, custodian; null where the chain does not say), "
+          "task (null: none), role (submitter, solver, verifier, whistleblower, custodian; null where the chain does "
+          "not say), "
           "category, reason (the event's, as in market.md, or the transaction's kind), amount, amountQrn, "
           "balanceChange and bondChange: how balance and bond (with what is unbonding) changed by it, in grains, "
           "decimal, negative ones with a sign. Categories: reward, fee, bounty, dispute_cost (γ), jackpot, "

@@ -89,8 +89,8 @@ protected:
         return found != seen_.end() && found->second.contains(what);
     }
 
-    const std::vector<types::Address> watched_{kSubmitter,    kSolver,       kSecond,       kVerifiers[0],
-                                               kVerifiers[1], kVerifiers[2], kWhistleblower, address(0xcc0),
+    const std::vector<types::Address> watched_{kSubmitter,     kSolver,       kSecond,        kVerifiers[0],
+                                               kVerifiers[1],  kVerifiers[2], kWhistleblower, address(0xcc0),
                                                address(0xcc1), address(0xcc2)};
     std::map<types::Address, api::Holdings> before_;
     std::map<types::Address, std::set<std::string>> seen_;

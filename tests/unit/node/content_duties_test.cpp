@@ -11,6 +11,7 @@
 #include "chain/store/tables.h"
 #include "chain/types/native_objects.h"
 #include "compute/core/custody_manifest.h"
+#include "compute/core/history.h"
 #include "compute/core/state_content.h"
 #include "vm/tensor/graph.h"
 
@@ -123,6 +124,29 @@ TEST_F(CustodyDuties, are_the_fragments_of_a_claim_and_their_manifest) {
     again.custody_content = Hash32{{9}};
     put(again);
     EXPECT_EQ(idle_of({Hash32{{9}}}), Ids()) << "of a history that another claim has named, too";
+}
+
+// A claim of another task that comes first and names the same history says other steps of it, or that it is settled.
+TEST_F(CustodyDuties, who_names_anothers_history_takes_nothing_from_it) {
+    compute::core::HistoryManifest history;
+    history.interval = 1;
+    history.state_roots.resize(3);
+    for (int i = 0; i < 3; ++i) history.checkpoint_contents.push_back(*contents_->put(Bytes(100, i)));
+    claim_.history_content = *contents_->put(compute::core::encode(history));
+    put(claim_);
+    types::Task lie = task_;
+    lie.id = task_.id - 1;
+    types::Claim named = claim_;
+    named.id.task = lie.id;
+    const Ids states(history.checkpoint_contents.begin(), history.checkpoint_contents.end());
+    for (const std::uint64_t steps : {2U, 4U})
+        for (const auto state : {types::ClaimState::custody, types::ClaimState::settled}) {
+            lie.steps = steps;
+            put(lie);
+            named.state = state;
+            put(named);
+            EXPECT_EQ(idle_of(states), Ids()) << steps;
+        }
 }
 
 TEST_F(CustodyDuties, last_as_long_as_those_of_histories) {

@@ -85,7 +85,8 @@ Expected<Keeping> judge_custodians(Context& context, LoadedClaim& live, bool dea
     auto& [task, claim] = live;
     QUERN_TRY(auto custody, load_custody(context, claim.id));
     if (!custody || market::is_kept(*custody)) return Keeping::kept;
-    if (market::awaits_draw(claim, custody) || (!deadline_passed && !market::is_denied(*custody))) return Keeping::waits;
+    if (market::awaits_draw(claim, custody) || (!deadline_passed && !market::is_denied(*custody)))
+        return Keeping::waits;
     // Who could have answered yet is not to blame for others' receipts.
     QUERN_CHECK(deadline_passed ? slash_silent(context, task, *custody) : unlock_silent(context, *custody));
     custody->lock = Uint256();

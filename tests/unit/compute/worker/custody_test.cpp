@@ -29,8 +29,8 @@ public:
         if (--late == 0) contents_.files.insert(std::move(comes));
         return busy(chain::api::kContentOnItsWay);
     }
-    Hash32 promised;      // somebody says to have it and does not send it
-    unsigned late = 0;    // questions about missing contents until ...
+    Hash32 promised;               // somebody says to have it and does not send it
+    unsigned late = 0;             // questions about missing contents until ...
     test::Files::node_type comes;  // ... this one has come
 
 private:

@@ -473,13 +473,14 @@ TEST_F(KeptShellTest, custodians_keep_what_a_history_begins_and_ends_with) {
     add(Role::solver, [](WorkerOptions& options) { options.keep_states_mib = 0; });
     const auto id = submit();
     std::optional<chain::types::Custody> custody;
-    ASSERT_TRUE(run_until([&] { return ended(id); }, [&](std::uint64_t i) {
-        if (auto now = live(id).custody) custody = now;
-        Worker& worker = *workers_[i % workers_.size()];
-        worker.look();
-        worker.end();
-        worker.start();
-    }));
+    ASSERT_TRUE(run_until([&] { return ended(id); },
+                          [&](std::uint64_t i) {
+                              if (auto now = live(id).custody) custody = now;
+                              Worker& worker = *workers_[i % workers_.size()];
+                              worker.look();
+                              worker.end();
+                              worker.start();
+                          }));
     EXPECT_EQ(task(id).state, TaskState::settled) << task(id).reason;
     EXPECT_TRUE(task(id).slashes.empty());
     ASSERT_TRUE(custody);
