@@ -183,7 +183,7 @@ Status add_stake_methods(Registry& registry, const Backend& backend) {
                       {},
                       [backend](const Call& call) -> Result { return epoch(backend, call); }}));
     return registry.add({"stake_roles",
-                         "Bonds of solvers, verifiers and whistleblowers.",
+                         "Bonds of solvers, verifiers, whistleblowers and custodians.",
                          {{"filter", Kind::any, false, "an address, or a role by name or number"}},
                          {"array",
                           "address, role, roleName, bonded, locked, free, unbonding, faults, games, capacity: "

@@ -14,6 +14,7 @@ namespace {
 
 namespace types = chain::types;
 using types::NativeKind;
+using types::Role;
 using types::TxType;
 
 const std::string kBob = "0x00000000000000000000000000000000000000b0";
@@ -85,8 +86,13 @@ TEST(transaction, a_native_kind_says_the_same_both_ways) {
     EXPECT_EQ(call->to, types::group_address(types::group_of(NativeKind::bond)));
     EXPECT_EQ(call->data, *types::abi::encode_call(NativeKind::bond, *payload));
     EXPECT_TRUE(sign(*native, *key_from_seed("x")));
-    EXPECT_TRUE(bond_payload("custodian", "1"));
     EXPECT_EQ(bond_payload("king", "1").error().name, "wallet.unknown_role");
+    EXPECT_EQ(bond_payload("relay", "1").error().name, "wallet.unknown_role") << "it would earn nothing";
+    for (const Role role : {Role::solver, Role::verifier, Role::whistleblower, Role::custodian}) {
+        const auto bond = bond_payload(types::to_string(role), "1");
+        ASSERT_TRUE(bond) << types::to_string(role);
+        EXPECT_EQ(types::decode_record<types::BondPayload>(*bond)->role, role);
+    }
     EXPECT_TRUE(bond_payload("solver", "x").error().detail.starts_with("--amount x"));
 }
 
