@@ -19,10 +19,10 @@ from quern.rpc import RpcError  # noqa: E402
 STEPS, INTERVAL = 40, 10
 WINDOWS = {"bid_s": 6, "start_s": 12, "heartbeat_s": 30, "challenge_s": 10, "verify_s": 90}
 CHEAP = "--price=1000000000"  # less than anybody asks by default
-BONDS = {"solver": 200, "verifier": 400, "whistleblower": 100}  # QRN, each bond
-ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
+BONDS = {"solver": 200, "verifier": 400, "whistleblower": 100, "custodian": 50}  # QRN, each bond
 HONEST = {"solver1": "solver", "verifier1": "verifier", "verifier2": "verifier", "verifier3": "verifier",
           "whistleblower1": "whistleblower"}
+CUSTODIANS = {f"custodian{i}": "custodian" for i in range(1, 7)}  # honest, too, where an attack names them
 WAIT_S = 240
 
 
@@ -39,10 +39,10 @@ class Missed(Exception):
 
 
 class Market:
-    """honest: names of HONEST that have an account and a bond. mallory: name -> role, or None for an account alone."""
+    """honest: names of HONEST and CUSTODIANS that have an account and a bond. mallory: name -> role, or None for an account alone."""
 
     def __init__(self, directory, mallory, honest=tuple(HONEST), market=None, followers=0, block=None):
-        self.honest = {name: HONEST[name] for name in honest}
+        self.honest = {name: role for name, role in {**HONEST, **CUSTODIANS}.items() if name in honest}
         self.mallory = mallory
         roles = {**self.honest, **{name: role for name, role in mallory.items() if role}}
         accounts = {"submitter": 1000, **{name: 50 for name in [*self.honest, *mallory]}}
@@ -73,11 +73,11 @@ class Market:
     def address(self, name):
         return self.net.accounts[name].address.lower()
 
-    def work(self, *names, **cheats):
-        """Starts workers: names with no option of their own, name="options" with some."""
+    def work(self, *names, node=0, **cheats):
+        """Starts workers at that node: names with no option of their own, name="options" with some."""
         for name, options in [*((name, "") for name in names), *cheats.items()]:
             role = self.honest.get(name) or self.mallory[name]
-            self.net.worker(name, "--" + role, *options.split(), node=0)
+            self.net.worker(name, "--" + role, *options.split(), node=node)
 
     def rest(self, *names):
         for name in names:
@@ -149,7 +149,7 @@ class Market:
         return disputes_of(self.node, self.task(number))
 
     def slashes(self, number):
-        return {(self.net.name_of(entry["address"]), entry["reason"]) for entry in self.task(number)["slashes"]}
+        return {(self.net.name_of(event["account"]), event["reason"]) for event in self.told("Slashed", number)}
 
     def settled(self, number, round=0, timeout=WAIT_S):
         """The task, which must end so, in that round."""
@@ -201,7 +201,7 @@ class Market:
             if self.net.name_of(task["submitter"]) != "submitter":
                 continue
             earned += sum(paid["amount"] for paid in events.find(self.node, "Paid", task=task["id"])
-                          if paid["reason"] in ("solver_reward", "verifier_fee"))
+                          if paid["reason"] in ("solver_reward", "verifier_fee", "custodian_fee"))
             if task["stateName"] == "settled":
                 earned += int(task["spec"]["money"]["tax"], 16)
         lost += max(0, -change["submitter"] - earned)

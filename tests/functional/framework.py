@@ -24,6 +24,7 @@ ACCOUNTS = {"submitter": 1000, "wallet": 100, "solver1": 20, "solver2": 20, "ver
             "verifier3": 20, "whistleblower": 20}
 BONDS = [("solver1", "solver", 200), ("solver2", "solver", 200), ("verifier1", "verifier", 400),
          ("verifier2", "verifier", 400), ("verifier3", "verifier", 400), ("whistleblower", "whistleblower", 100)]
+CUSTODIAN_BOND = 50
 # Quick blocks and short clocks; everything else as in the demo.
 BLOCK = {"min_block_ms": 80, "max_idle_ms": 100}
 MARKET = {"dispute_clock_s": 15, "forced_error_inverse": 0,  # but in test_forced_errors.py
@@ -33,7 +34,14 @@ WINDOWS = {"bid_s": 6, "start_s": 30, "heartbeat_s": 30, "challenge_s": 8, "veri
 TASK_TIMEOUT_S = 240
 CHEAP = "--price=1000000000"  # less than anybody asks by default
 PASS_TARGET = 0x100  # + i: of a challenge, the PASS of report i
-ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3}
+ROLES = {"solver": 1, "verifier": 2, "whistleblower": 3, "custodian": 4}
+
+
+def with_custodians(count):
+    """Accounts and bonds as ever, and custodian1, custodian2, ...: for classes whose market has `custodians`."""
+    names = [f"custodian{index + 1}" for index in range(count)]
+    return ({**ACCOUNTS, **{name: 20 for name in names}},
+            [*BONDS, *((name, "custodian", CUSTODIAN_BOND) for name in names)])
 
 
 def temporary_directory(prefix):
@@ -75,10 +83,11 @@ class MarketTest(unittest.TestCase):
             worker.stop()
         self.net.workers.clear()
 
-    def workers(self, **options):
-        """Starts workers: solver1="--price=1", verifier1="" ...; the role follows from the name."""
+    def workers(self, node=None, **options):
+        """Starts workers: solver1="--price=1", verifier1="" ...; the role follows from the name. node: at that one, not at
+        each in turn."""
         for name, extra in options.items():
-            self.net.worker(name, "--" + name.rstrip("0123456789"), *extra.split())
+            self.net.worker(name, "--" + name.rstrip("0123456789"), *extra.split(), node=node)
 
     def verifiers(self, extra=""):
         self.workers(verifier1=extra, verifier2=extra, verifier3=extra)

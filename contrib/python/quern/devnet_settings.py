@@ -6,7 +6,7 @@ import socket
 from . import namespaces
 from .devnet import free_ports
 
-ROLE_BONDS = {"solver": 200, "verifier": 400, "whistleblower": 100}  # QRN at genesis
+ROLE_BONDS = {"solver": 200, "verifier": 400, "whistleblower": 100, "custodian": 50}  # QRN at genesis
 MAX_VALIDATORS, MAX_FOLLOWERS, MAX_WORKERS = 100, 50, 50
 FORMAT = "quern-devnet-1"
 # Options of `up` that make a chain, and what they decide.

@@ -10,6 +10,8 @@ EVENTS = {
                                                     ("from", "uint8"), ("to", "uint8"), ("reason", "string"),
                                                     ("deadline", "uint64")]),
     "Paid": (3, [("task", "uint64"), ("to", "address")], [("amount", "uint256"), ("reason", "string")]),
+    "CustodianDrawn": (4, [("task", "uint64"), ("custodian", "address")], [("stretch", "uint32"), ("place", "uint8")]),
+    "CustodyReceived": (4, [("task", "uint64"), ("from", "address")], [("stretch", "uint32"), ("dataOk", "bool")]),
     "WatchSealed": (4, [("task", "uint64"), ("watcher", "address")], [("stretch", "uint32"), ("report", "uint8"), ("deposit", "uint256")]),
     "ReportOpened": (4, [("task", "uint64"), ("verifier", "address")],
                      [("stretch", "uint32"), ("choice", "uint8"), ("trueRoot", "bytes32")]),
@@ -44,6 +46,8 @@ def reserved_address(group):
 def _value(word, kind):
     if kind.startswith("uint"):
         return int(word, 16)
+    if kind == "bool":
+        return int(word, 16) != 0
     return "0x" + (word[24:] if kind == "address" else word)
 
 
