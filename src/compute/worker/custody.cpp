@@ -115,15 +115,17 @@ private:
     std::size_t taken_ = 0;
 };
 
-Expected<FragmentIds> put_fragments(NodeView& node, CellCode code, const Hash32& id, const CustodyLimits& limits) {
+// `sending` is another connection: a fragment is made of what is read while it is sent.
+Expected<FragmentIds> put_fragments(NodeView& node, NodeView& sending, CellCode code, const Hash32& id,
+                                    const CustodyLimits& limits) {
     QUERN_TRY(const Windows content, Windows::open(node, id, limits));
     QUERN_TRY(FragmentIds ids, fragment_ids(code, content));
     for (unsigned i = 0; i < code.total; ++i) {
         QUERN_TRY(const bool known, node.has_content(ids.fragments[i]));
         if (known) continue;
         FragmentSource source(content, code, i);
-        QUERN_CHECK(node.put_stream(ids.fragments[i], crypto::fragment_bytes(ids.size, code.data),
-                                    [&](std::span<std::uint8_t> buffer) { return source.read(buffer); }));
+        QUERN_CHECK(sending.put_stream(ids.fragments[i], crypto::fragment_bytes(ids.size, code.data),
+                                       [&](std::span<std::uint8_t> buffer) { return source.read(buffer); }));
     }
     return ids;
 }
@@ -224,8 +226,11 @@ Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor:
 Expected<Hash32> put_custody(NodeView& node, CellCode code, std::span<const Hash32> contents,
                              const CustodyLimits& limits) {
     CustodyManifest manifest{code, {}};
+    // A view that has no other one has no connection that could be in the middle of something.
+    const std::unique_ptr<NodeView> other = node.another();
+    NodeView& sending = other != nullptr ? *other : node;
     for (const Hash32& content : contents) {
-        QUERN_TRY(FragmentIds ids, put_fragments(node, code, content, limits));
+        QUERN_TRY(FragmentIds ids, put_fragments(node, sending, code, content, limits));
         manifest.contents.push_back(std::move(ids));
     }
     QUERN_CHECK(core::check_custody(manifest));

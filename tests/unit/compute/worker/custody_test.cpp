@@ -29,12 +29,24 @@ public:
         if (--late == 0) contents_.files.insert(std::move(comes));
         return busy(chain::api::kContentOnItsWay);
     }
+    // As over a connection: what is asked in the middle of an upload becomes a part of it.
+    Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override {
+        sending_ = true;
+        const Status sent = ContentNode::put_stream(id, size, source);
+        sending_ = false;
+        return sent;
+    }
+    Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) override {
+        if (sending_) return fail("node.sending");
+        return ContentNode::read_content(id, first, length);
+    }
     Hash32 promised;               // somebody says to have it and does not send it
     unsigned late = 0;             // questions about missing contents until ...
     test::Files::node_type comes;  // ... this one has come
 
 private:
     test::Contents& contents_;
+    bool sending_ = false;
 };
 
 constexpr crypto::CellCode kCode{2, 6};
