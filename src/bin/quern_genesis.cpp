@@ -84,7 +84,8 @@ Status set_fields(json::Value& document, std::string_view section, const std::ve
     return {};
 }
 
-// Only a devnet may do with fewer, which is the default.
+// What a network gets that names nothing else: three verifiers at least, and twelve custodians. A devnet keeps the
+// defaults, one and none.
 void set_market_defaults(json::Value& document) {
     if (*document.find("chain_id") == json::Value(chain::params::kDevnetChainId)) return;
     const auto* market = document.find("market");

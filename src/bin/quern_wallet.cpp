@@ -246,14 +246,15 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--price-cap", spec.price_cap, "grains per work unit");
     app.add_option("--tax", spec.tax, "to the jackpot vault: 0.1qrn");
     app.add_option("--storage-deposit-per-byte", spec.storage_deposit_per_byte,
-                   "the chain's parameter (quern_params); for the price only, as the four that follow");
+                   "the chain's parameter (quern_params); for the price only, as the two that follow");
     app.add_option("--max-rounds", spec.max_rounds, "the chain's parameter")
         ->check(CLI::Range(0, 64))
         ->capture_default_str();
     app.add_option("--max-bids", spec.max_bids, "the chain's parameter")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
-    app.add_option("--custodians", spec.custodians, "the chain's parameter")
+    app.add_option("--custodians", spec.custodians,
+                   "the chain's parameter: how many each claim has; for the price and the least --verify-s")
         ->check(CLI::Range(std::size_t{0}, types::kMaxCustodians))
         ->capture_default_str();
     app.add_option("--custody-fee-per-mib", spec.custody_fee_per_mib, "the chain's parameter");

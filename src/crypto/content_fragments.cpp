@@ -208,7 +208,7 @@ Status decode_fragments(CellCode code, const Hash32& id, std::uint64_t size, std
         for (const Hash32& leaf : content_leaves(window)) leaves.push_back(leaf);
         QUERN_CHECK(sink(window));
     }
-    if (content_id_of_leaves(leaves, size) != id) return fail("fragments.wrong_content", to_hex0x(id));
+    if (content_id_of_leaves(leaves, size) != id) return fail(kWrongContent, to_hex0x(id));
     return {};
 }
 

@@ -1,7 +1,8 @@
 // Contents (crypto/content_id.h) as fragments: n contents of a k-th of the size, of which any k give the whole back
 // (crypto/reed_solomon.h). So what one party may hide is held by many, each of whom keeps little. Not to be confused
-// with shards, of which all are needed (crypto/content_shards.h). Used by workers and tools. Memory is bounded whatever
-// the size: a stripe, or kDecodedCells cells of each fragment. Pure; an encoder belongs to one thread.
+// with shards, of which all are needed (crypto/content_shards.h). Used by compute/core, workers and nodes. Memory: a
+// stripe, or kDecodedCells cells of each fragment; the leaf hashes besides of what ids are found for. Pure; an encoder
+// belongs to one thread.
 //
 //   stripe s    = bytes [k C s, k C (s + 1)) of the content, C = 16 KiB, a transport leaf; the last may be shorter
 //   data cell i = bytes [c i, c (i + 1)) of its stripe, c = C; of a shorter one of r bytes c = ceil(r / k), and zeros
@@ -19,6 +20,8 @@
 #include "crypto/reed_solomon.h"
 
 namespace quern::crypto {
+
+inline constexpr std::string_view kWrongContent = "fragments.wrong_content";  // they are fragments of something else
 
 inline constexpr std::size_t kFragmentCellBytes = kContentLeafBytes;
 // Cells of each fragment that a decoder reads at once: 1 MiB.

@@ -5,9 +5,9 @@
 //   cell i < k   data cell i as it is
 //   cell i >= k  the sum over all j < k of data cell j divided by (i xor j), byte by byte
 //
-// The second k columns are a Cauchy matrix, each square part of which has an inverse, and so has each choice of k rows
+// Rows k to n - 1 are a Cauchy matrix, each square part of which has an inverse, and so has each choice of k rows
 // of the whole: Blömer, Kalfane, Karp, Karpinski, Luby, Zuckerman, "An XOR-Based Erasure-Resilient Coding Scheme", ICSI
-// TR-95-048 (1995). (Rows of a Vandermonde matrix under a unit matrix have not all an inverse.) The sums are Intel's
+// TR-95-048 (1995). (Not each choice of rows of a unit matrix over a Vandermonde matrix has one.) The sums are Intel's
 // ISA-L's where it is built in, which makes the same matrix as gf_gen_cauchy1_matrix; else they are looked up in
 // tables.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace quern::crypto {
 
-// n at most. The field allows 256; who is told of a code is told of each cell.
+// n at most. The field would allow 256; but a manifest holds n ids for each content.
 inline constexpr unsigned kMaxCodeCells = 64;
 
 // A code: any `data` of `total` cells give all.

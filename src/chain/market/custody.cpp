@@ -18,6 +18,12 @@ std::size_t receipts_of(const types::Custody& custody, std::uint8_t receipt) {
                       [&](const types::Custodian& custodian) { return custodian.receipt == receipt; }));
 }
 
+std::optional<std::size_t> place_of(const types::Custody& custody, const types::Address& address) {
+    const auto& all = custody.custodians;
+    const auto own = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.address == address; });
+    return own == all.end() ? std::nullopt : std::optional(static_cast<std::size_t>(own - all.begin()));
+}
+
 bool is_denied(const types::Custody& custody) {
     const std::size_t drawn = custody.custodians.size();
     return receipts_of(custody, 2) > drawn - custody_quorum(drawn);

@@ -17,6 +17,8 @@ namespace quern::chain::market {
 
 // How many custodians have said so.
 [[nodiscard]] std::size_t receipts_of(const types::Custody& custody, std::uint8_t receipt);
+// The place of `address` among the custodians; nullopt: it is none of them.
+[[nodiscard]] std::optional<std::size_t> place_of(const types::Custody& custody, const types::Address& address);
 // Whether so many say that they lack what they were drawn for that there can be no quorum.
 [[nodiscard]] bool is_denied(const types::Custody& custody);
 // Whether a quorum has what it was drawn for.

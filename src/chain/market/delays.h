@@ -55,13 +55,14 @@ namespace quern::chain::market {
     if (awaits_forced_beacon(claim)) return claim.reveal_at;
     return awaits_draw(claim) ? std::optional(claim.draw_at) : std::nullopt;
 }
-// Of a claim with its Custody, if it has one: the second draw of custodians comes while it is in custody.
-[[nodiscard]] inline bool awaits_draw(const types::Claim& claim, const std::optional<types::Custody>& custody) {
+// Of a claim with its Custody, if it has one: the second draw of custodians comes while it is in custody. Whether it
+// waits for that one, and for which draw.
+[[nodiscard]] inline bool awaits_custodians(const types::Claim& claim, const std::optional<types::Custody>& custody) {
     return claim.state == types::ClaimState::custody && custody && custody->draw_at != 0;
 }
 [[nodiscard]] inline std::optional<std::uint64_t> draw_anchor(const types::Claim& claim,
                                                               const std::optional<types::Custody>& custody) {
-    return awaits_draw(claim, custody) ? std::optional(custody->draw_at) : draw_anchor(claim);
+    return awaits_custodians(claim, custody) ? std::optional(custody->draw_at) : draw_anchor(claim);
 }
 
 // When bidding ends: bids are taken before that.

@@ -25,8 +25,8 @@ inline constexpr std::uint64_t kDisputeBytes = 10'752;  // with its game, and it
 inline constexpr std::uint64_t kChallengeBytes = 256;   // a commitment, which becomes a dispute
 inline constexpr std::uint64_t kEvidenceCommitmentBytes = 128;
 inline constexpr std::uint64_t kWatchBytes = 256;      // a watcher's sealed verdict
-inline constexpr std::uint64_t kCustodyBytes = 96;     // beside ...
-inline constexpr std::uint64_t kCustodianBytes = 352;  // ... each custodian, with what it is paid or loses
+inline constexpr std::uint64_t kCustodyBytes = 96;     // of the record without its custodians
+inline constexpr std::uint64_t kCustodianBytes = 352;  // of each, with what it is paid or loses
 // Of a claim with so many custodians.
 [[nodiscard]] constexpr std::uint64_t custody_bytes(std::uint64_t custodians) {
     return custodians == 0 ? 0 : kCustodyBytes + custodians * kCustodianBytes;

@@ -17,7 +17,7 @@ using chain::params::kMaxVerifiers;
 using chain::params::kMaxWindowSeconds;
 
 // What whoever verifies a task with this plan fetches.
-[[nodiscard]] chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodians = 0);
+[[nodiscard]] chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodians);
 
 // Checks the payload's form, its windows for a network with so many custodians of a claim, its plan, that each of the
 // plan's headers lies under its program's root, and that what it imports lies in its first state; whether it lies in
@@ -27,7 +27,6 @@ using chain::params::kMaxWindowSeconds;
 // task.bad_price, task.bad_window, task.bad_class, task.window_too_short, task.mode_not_supported,
 // task.privacy_not_supported, task.solvers_not_supported, task.bad_root, task.no_work, task.bad_imports,
 // task.import_mismatch.
-[[nodiscard]] Expected<TaskPlan> check_task_spec(const chain::types::TaskSubmitPayload& spec,
-                                                 std::uint64_t custodians = 0);
+[[nodiscard]] Expected<TaskPlan> check_task_spec(const chain::types::TaskSubmitPayload& spec, std::uint64_t custodians);
 
 }  // namespace quern::compute::core

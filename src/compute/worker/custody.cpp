@@ -26,6 +26,7 @@ constexpr unsigned kFragmentPasses = 8;
 class Windows {
 public:
     [[nodiscard]] static Expected<Windows> open(NodeView& node, const Hash32& id, const CustodyLimits& limits) {
+        if (is_requested(limits.cancellation)) return busy("worker.stopped");
         QUERN_TRY(ContentLeaves leaves, node.content_leaves(id, limits.content_bytes));
         return Windows(node, id, std::move(leaves), limits.cancellation);
     }
@@ -183,7 +184,7 @@ private:
 
 // One of a content of `size` bytes; another size is another content, and its bytes no fragment.
 Expected<Windows> open_fragment(NodeView& node, const CustodyManifest& manifest, const FragmentIds& ids,
-                                unsigned number, const CustodyLimits& limits) {
+                                std::size_t number, const CustodyLimits& limits) {
     const std::uint64_t bytes = crypto::fragment_bytes(ids.size, manifest.code.data);
     CustodyLimits of_fragment = limits;
     of_fragment.content_bytes = std::min(limits.content_bytes, bytes);
@@ -192,12 +193,10 @@ Expected<Windows> open_fragment(NodeView& node, const CustodyManifest& manifest,
     return fragment;
 }
 
-}  // namespace
-
-namespace {
 CustodyRef ref_of(const chain::types::Task& task, const Hash32& manifest) {
     return {manifest, {chain::market::custody_data(task.custodians), task.custodians}};
 }
+
 }  // namespace
 
 CustodyRef custody_of(const chain::types::TaskClaim& live) { return ref_of(live.task, live.claim.custody_content); }
@@ -213,7 +212,7 @@ Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor:
         contents.insert(state);
         // One that is larger than any state content of the program is a file.
         const auto bytes = node.get_content(state, std::min(limits.content_bytes, core::state_content_bytes(program)));
-        if (!bytes && bytes.error().name == "content.too_large") continue;
+        if (!bytes && bytes.error().name == kContentTooLarge) continue;
         QUERN_CHECK(bytes);
         if (!core::is_state_content(*bytes)) continue;
         QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(*bytes));
@@ -257,7 +256,8 @@ Status check_custody(NodeView& node, const CustodyManifest& manifest, std::span<
     return {};
 }
 
-Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, unsigned place, const CustodyLimits& limits) {
+Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, std::size_t place,
+                       const CustodyLimits& limits) {
     // All are asked for, so that the node gets them while each is waited for.
     std::vector<Hash32> wanted;
     std::uint64_t largest = 0;
@@ -289,8 +289,9 @@ Status restore_content(NodeView& node, const CustodyManifest& manifest, const Ha
             comes = comes || (!fragment && is_on_its_way(last));
         }
     }
-    // Of the fragments that are missing the last says whether it may still come.
-    if (found.size() < manifest.code.data) return fail(std::move(last));
+    // What is still on its way says nothing against who was to serve it, whichever fragment it is.
+    if (found.size() < manifest.code.data)
+        return comes ? Status(busy(chain::api::kContentOnItsWay, to_hex(content))) : Status(fail(std::move(last)));
     // One thread reads and another sends, each over a connection of its own.
     const std::unique_ptr<NodeView> sending = node.another();
     if (sending == nullptr) return busy("custody.no_connection");
@@ -311,7 +312,7 @@ Status restore_content(NodeView& node, const CustodyManifest& manifest, const Ha
     // The node may have had it meanwhile and read nothing.
     if (sent) return {};
     const Status decoded = pipe.result();
-    return !decoded && decoded.error().name == "fragments.wrong_content" ? decoded : sent;
+    return !decoded && decoded.error().name == crypto::kWrongContent ? decoded : sent;
 }
 
 Status restore_state(NodeView& node, const CustodyRef& custody, const Hash32& content, const CustodyLimits& limits) {

@@ -1,8 +1,8 @@
 // The contents of a claim's history that custodians keep by fragment (crypto/content_fragments.h,
 // compute/core/custody_manifest.h): which they are, their fragments in a node's store, whether a manifest is right, and
 // a content out of its fragments. Used by solvers, custodians, verifiers, and whoever lacks a content. Everything is
-// read and sent by windows: memory is a few MiB and the leaf hashes of the content, whatever its size. Each call uses
-// the node that it is given alone.
+// read and sent by windows: memory is a few MiB and the leaf hashes of the content, whatever its size; of one that is
+// put together 3 k MiB, and a thread. What is sent while it is read takes another connection to the same node.
 #pragma once
 
 #include <span>
@@ -37,7 +37,7 @@ struct CustodyRef {
 // The ids that a custody manifest of this history must have, ascending, each once: `history`, which is the manifest's
 // content; the states with which the stretch and its last segment begin and with which it ends; their slots that are
 // contents of their own. A first state that is a file has none. Errors: those of NodeView::get_content,
-// core::slot_roots; state.wrong_size (slots that are not the program's).
+// core::check_manifest, core::slot_roots; state.wrong_size (slots that are not the program's).
 [[nodiscard]] Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor::Program& program,
                                                              const Hash32& history,
                                                              const core::HistoryManifest& manifest,
@@ -55,14 +55,14 @@ struct CustodyRef {
 // or names what are not its fragments. Others: the node's.
 [[nodiscard]] Status check_custody(NodeView& node, const core::CustodyManifest& manifest,
                                    std::span<const Hash32> contents, const CustodyLimits& limits);
-// Has the node fetch what the custodian at `place`, below n, keeps. Errors: custody.wrong_manifest (a fragment has
-// another size than the manifest says); the node's.
-[[nodiscard]] Status fetch_fragments(NodeView& node, const core::CustodyManifest& manifest, unsigned place,
+// Has the node fetch what the custodian at `place`, below n, keeps. Errors: custody.wrong_manifest or
+// content.too_large (a fragment is smaller or larger than the manifest says); worker.stopped; the node's.
+[[nodiscard]] Status fetch_fragments(NodeView& node, const core::CustodyManifest& manifest, std::size_t place,
                                      const CustodyLimits& limits);
 // Puts the content into the node's store out of any k of its fragments that can be had, those of the data first. What
-// is on its way is waited for a little.
-// Errors: content.not_found (fewer than k can be had, or it is not in the manifest); fragments.wrong_content; the
-// node's.
+// is on its way is waited for a little. Errors: content.not_found (fewer than k can be had, or it is not in the
+// manifest); busy: content.on_its_way (some of them are), custody.no_connection, worker.stopped;
+// fragments.wrong_content; the node's.
 [[nodiscard]] Status restore_content(NodeView& node, const core::CustodyManifest& manifest, const Hash32& content,
                                      const CustodyLimits& limits);
 // The same of what the node lacks of a content that may be a state, and of that one's slots; what is no content of the

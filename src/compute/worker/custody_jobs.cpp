@@ -13,7 +13,9 @@ using log::Category;
 
 constexpr std::uint64_t kAskAgainMs = 1'000;
 // Fragments are counted as a k-th of states and history; what contents have beside their slots, and what their last
-// cells are filled up with, comes on top.
+// cells are filled up with, comes on top: a part of what is counted, and a sum for small ones. (What a node keeps is
+// bounded in node/serve/content_duties.cpp.)
+constexpr std::uint64_t kUncountedShare = 8;
 constexpr std::uint64_t kUncountedBytes = std::uint64_t{16} << 20;
 
 }  // namespace
@@ -23,7 +25,7 @@ Expected<std::uint64_t> paid_fragment_bytes(const TaskClaim& live) {
     QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
     const Uint256 counted = chain::market::fragment_bytes(
         task.custodians, plan.programs().front().header.sizes.state_bytes, chain::market::work_of(task).plan);
-    const Uint256 most = counted + counted / 8 + Uint256(kUncountedBytes);
+    const Uint256 most = counted + counted / kUncountedShare + Uint256(kUncountedBytes);
     return most.fits_u64() ? most.low_u64() : core::kMaxCustodyContentBytes;
 }
 
@@ -58,7 +60,7 @@ bool CustodyJobs::work() {
             continue;
         }
         const Error& error = kept.error();
-        const bool awaited = is_on_its_way(error) || is_not_found(error) || error.name == kContentBusy;
+        const bool awaited = is_awaited(error);
         const bool missing = !awaited && !is_passing(error);
         if (std::string reason = error.to_string(); std::exchange(later.said, reason) != reason)
             log::warning(Category::custodian, "fragments not kept task={} stretch={} data={} reason={}", id.task,

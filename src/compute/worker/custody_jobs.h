@@ -12,7 +12,7 @@ namespace quern::compute::worker {
 // The place that a claim's present custodians have for this worker.
 struct CustodyOrder {
     std::shared_ptr<const TaskClaim> live;  // with its custodians
-    unsigned place = 0;
+    std::size_t place = 0;
     [[nodiscard]] JobId id() const { return TaskOrder{live}.id(); }
     [[nodiscard]] bool same_job(const CustodyOrder& other) const {
         return live->claim.id == other.live->claim.id && place == other.place &&

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "chain/market/custody.h"
 #include "chain/market/delays.h"
 #include "chain/market/windows.h"
 #include "compute/core/claims.h"
@@ -497,7 +498,8 @@ private:
     void keep() {
         const auto& custody = view_.live.custody;
         const bool first = claim_.state == ClaimState::custody;
-        if ((!first && claim_.state != ClaimState::committing) || chain::market::awaits_draw(claim_, custody)) return;
+        if ((!first && claim_.state != ClaimState::committing) || chain::market::awaits_custodians(claim_, custody))
+            return;
         const auto place = custodian_place(view_.live, me_.address);
         if (!place || custody->custodians[*place].receipt != 0 || !in_time()) return;
         actions_.push_back(Keep{*place});
@@ -623,11 +625,8 @@ private:
 
 }  // namespace
 
-std::optional<unsigned> custodian_place(const TaskClaim& live, const Address& address) {
-    if (!live.custody) return std::nullopt;
-    const auto& all = live.custody->custodians;
-    const auto own = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.address == address; });
-    return own == all.end() ? std::nullopt : std::optional(static_cast<unsigned>(own - all.begin()));
+std::optional<std::size_t> custodian_place(const TaskClaim& live, const Address& address) {
+    return live.custody ? chain::market::place_of(*live.custody, address) : std::nullopt;
 }
 
 bool is_owed(const Task& task, const Address& solver) { return !task.seats.empty() && task.seats[0].solver == solver; }

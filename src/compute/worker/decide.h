@@ -141,7 +141,7 @@ struct Train {};
 struct Report {};
 struct Watch {};
 struct Keep {
-    unsigned place = 0;  // among the claim's custodians
+    std::size_t place = 0;  // among the claim's custodians
 };
 struct Play {
     std::uint64_t dispute = 0;
@@ -157,7 +157,7 @@ struct ReadPiece {};  // of the last state, that the submitter asks for
 using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Keep, Play, ReadProbes, ReadPiece>;
 
 // The place among the claim's present custodians; nullopt: none.
-[[nodiscard]] std::optional<unsigned> custodian_place(const TaskClaim& live, const Address& address);
+[[nodiscard]] std::optional<std::size_t> custodian_place(const TaskClaim& live, const Address& address);
 
 // Whether what is held of the task's reward, now or once it has settled, is this solver's.
 [[nodiscard]] bool is_owed(const Task& task, const Address& solver);

@@ -31,7 +31,8 @@ struct Keeping {
 };
 [[nodiscard]] std::uint64_t kept_spacing(const chain::types::TaskClaim& live, std::uint64_t done,
                                          const Keeping& keeping);
-// Takes out of `kept` (ascending; the newest is its last one) what this spacing leaves out.
+// Takes out of `kept` (ascending; the newest is its last one) what this spacing leaves out; where there are custodians
+// never the state before a whole stretch's last one, which they are to have.
 [[nodiscard]] std::vector<KeptState> take_spare(const chain::types::TaskClaim& live, std::uint64_t spacing,
                                                 std::vector<KeptState>& kept);
 

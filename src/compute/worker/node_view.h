@@ -55,6 +55,7 @@ inline constexpr std::string_view kIdMismatch = "content.id_mismatch";
 // No connected node has the content, or sends it.
 inline constexpr std::string_view kContentNotFound = "content.not_found";
 [[nodiscard]] inline bool is_not_found(const Error& error) { return error.name == kContentNotFound; }
+inline constexpr std::string_view kContentTooLarge = "content.too_large";
 // The node has too much else to do to fetch it.
 inline constexpr std::string_view kContentBusy = "content.busy";
 [[nodiscard]] inline bool is_on_its_way(const Error& error) { return error.name == chain::api::kContentOnItsWay; }

@@ -207,7 +207,7 @@ Status ReplayJobs::begin(Job& job) {
 }
 
 void ReplayJobs::stopped(Job& job, const Error& error) {
-    const bool awaited = is_on_its_way(error) || is_not_found(error) || error.name == kContentBusy;
+    const bool awaited = is_awaited(error);
     // What was checked need not be read again; the memory is others' where nobody sends anything.
     if (!is_on_its_way(error)) job.replay.reset();
     job.custody.reset();

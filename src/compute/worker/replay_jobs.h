@@ -58,7 +58,7 @@ private:
         std::string said;            // why it stopped, in the log
         Workspace workspace;
         std::unique_ptr<Replay> replay;       // null: nothing (more) to run
-        std::unique_ptr<CustodyRun> custody;  // looks at the custody manifest; null: not begun
+        std::unique_ptr<CustodyRun> custody;  // looks at the custody manifest; null: not begun, or over
         Replayed told;
         std::size_t own_probes = 0;
         const ReplayDuty* duty = nullptr;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "chain/market/bonds.h"
 #include "chain/market/delays.h"
 #include "chain/market/watchers.h"
 #include "chain/market/windows.h"
@@ -326,7 +327,7 @@ void Shell::look_at_bonds() {
         if (!*bond || (*bond)->bonded.is_zero()) {
             const std::string name = chain::types::to_string(role);
             const bool is_new = unbonded_.insert(role).second;
-            if (is_new && (role == Role::verifier || role == Role::custodian) && *bond && !(*bond)->unbonding.empty())
+            if (is_new && chain::market::is_drawn(role) && *bond && !(*bond)->unbonding.empty())
                 log::warning(
                     Category::worker,
                     "the bond as {} leaves: until height {} it can be drawn and must answer (keep this running)", name,
@@ -342,7 +343,7 @@ void Shell::look_at_bonds() {
         unbonded_.erase(role);
         const chain::types::Capacity mine{options.max_step_work, me_.speed_class, me_.bandwidth_class,
                                           options.max_memory_mib};
-        if (role != Role::verifier && role != Role::custodian) continue;
+        if (!chain::market::is_drawn(role)) continue;
         if (const auto attempt = declare(**bond, mine)) parts_.sender.send(*attempt);
     }
 }

@@ -51,8 +51,8 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
     return core::TaskPrograms{std::move(plan), std::move(programs)};
 }
 
-// Reads, and once more after what nobody serves was put together from fragments; nor is what is on its way waited for
-// where it had its time. If that fails the first error stays, unless fragments are on their way.
+// Reads; what nobody serves, or (unless `may_come`) is still on its way, is put together from fragments and read again.
+// The first error stays where that fails, unless fragments are on their way.
 template <class Read>
 auto read_or_restore(NodeView& node, const CustodyRef& custody, const Hash32& content, const CustodyLimits& limits,
                      Read&& read, bool may_come = true) -> decltype(read()) {

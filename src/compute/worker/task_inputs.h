@@ -55,6 +55,10 @@ inline constexpr std::string_view kTooMuchWork = "inputs.too_much_work";
     return error.name == kTooMuchMemory || error.name == kTooMuchWork;
 }
 
+// What is asked for may yet come, or not: nobody has it now.
+[[nodiscard]] inline bool is_awaited(const Error& error) {
+    return is_on_its_way(error) || is_not_found(error) || error.name == kContentBusy;
+}
 // Nobody serves what was proved, or not what was proved: nothing that this worker or its node could do about it.
 [[nodiscard]] inline bool is_withheld(const Error& error) {
     return is_not_found(error) || is_on_its_way(error) || !(is_passing(error) || is_own_limit(error));

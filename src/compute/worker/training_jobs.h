@@ -83,7 +83,7 @@ private:
         std::unique_ptr<Publisher> publisher;        // null: complete since before; ends before the state that it reads
         std::unique_ptr<Regeneration> regeneration;  // of what was drawn; null: nothing is missing
         std::shared_ptr<Hash32> custody_manifest;    // that `fragments` makes
-        std::unique_ptr<CustodyRun> fragments;       // of the proof's contents; null: not begun
+        std::unique_ptr<CustodyRun> fragments;       // of the proof's contents; null: not begun, or over
 
         [[nodiscard]] std::uint64_t last() const { return chain::market::stretch_of(*order.live).last(); }
         [[nodiscard]] bool complete() const { return step == last(); }

@@ -20,6 +20,7 @@ constexpr std::size_t kObjectsAtOnce = 256;
 // Tiles that the contents of a custody manifest may come to beside states and the hashes of a history: the file that a
 // first state may be has a head, and four of the contents may be small.
 constexpr std::uint64_t kCustodySlackTiles = 2'048;
+constexpr std::uint64_t kCustodyStates = 5;  // a first state that is a file, twice as large at most, two others, lists
 
 // What of a task says which contents of its claims are kept.
 struct TaskTerms {
@@ -96,8 +97,8 @@ Status keep_history(const Hash32& id, std::uint64_t steps, std::uint64_t interva
 std::uint64_t most_custody_tiles(const chain::types::Task& task) {
     namespace market = chain::market;
     const Uint256 history = market::history_hashes(market::work_of(task).plan) * Uint256(market::kHashBytes);
-    return 5 * (task.commit_work / vm::tensor::kTileHashWork) + (history / Uint256(vm::tensor::kTileBytes)).low_u64() +
-           kCustodySlackTiles;
+    return kCustodyStates * (task.commit_work / vm::tensor::kTileHashWork) +
+           (history / Uint256(vm::tensor::kTileBytes)).low_u64() + kCustodySlackTiles;
 }
 
 // Each content counted as the least that is stored for itself, a slot, so that their number is bounded with their size.
@@ -184,8 +185,10 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         if (is_settled && claim.id.stretch + 1 < terms.settled) return {};
         QUERN_CHECK(keep_state(claim.checkpoint_content, store, kept, idle));
         idle.erase(claim.custody_content);
-        std::uint64_t& most = custody[claim.custody_content][terms.custodians];
-        most = std::max(most, terms.custody_tiles);
+        if (!claim.custody_content.is_zero()) {
+            std::uint64_t& most = custody[claim.custody_content][terms.custodians];
+            most = std::max(most, terms.custody_tiles);
+        }
         idle.erase(claim.history_content);
         const auto stretch = chain::market::stretch_of(terms.steps, terms.tranche, claim.id.stretch);
         const bool is_new = seen.insert({claim.history_content, stretch.steps, terms.interval, is_settled}).second;

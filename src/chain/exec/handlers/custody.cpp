@@ -67,8 +67,7 @@ Status take_custodians(Context& context, const LoadedClaim& live, const std::vec
     const auto& [task, claim] = live;
     Custody custody;
     custody.claim = claim.id;
-    custody.draws = draws;
-    ++custody.draws;
+    custody.draws = static_cast<std::uint8_t>(draws + 1);
     custody.lock = custodian_lock(context, task);
     for (const auto& address : drawn) {
         QUERN_CHECK(lock_whole_bond(context, task.id, Role::custodian, address, custody.lock));
@@ -85,7 +84,7 @@ Expected<Keeping> judge_custodians(Context& context, LoadedClaim& live, bool dea
     auto& [task, claim] = live;
     QUERN_TRY(auto custody, load_custody(context, claim.id));
     if (!custody || market::is_kept(*custody)) return Keeping::kept;
-    if (market::awaits_draw(claim, custody) || (!deadline_passed && !market::is_denied(*custody)))
+    if (market::awaits_custodians(claim, custody) || (!deadline_passed && !market::is_denied(*custody)))
         return Keeping::waits;
     // Who could have answered yet is not to blame for others' receipts.
     QUERN_CHECK(deadline_passed ? slash_silent(context, task, *custody) : unlock_silent(context, *custody));

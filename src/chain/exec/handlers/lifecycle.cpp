@@ -300,7 +300,7 @@ Expected<types::VerifierReport> load_own_report(const Context& context, const Cl
         QUERN_TRY(auto report, load_report(context.state, claim, place));
         if (report.verifier == context.sender) return report;
     }
-    return fail("verify.not_drawn");
+    return fail(kNotDrawn);
 }
 
 void leave(Claim& claim, const types::VerifierReport& report) {
@@ -410,7 +410,7 @@ Status void_without_data(Context& context, LoadedClaim& live) {
 Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
     QUERN_TRY(auto custody, load_custody(context, claim.id));
-    if (deadline_passed && market::awaits_draw(claim, custody)) {
+    if (deadline_passed && market::awaits_custodians(claim, custody)) {
         const bool denied = market::is_denied(*custody);
         QUERN_TRY(const bool drawn, redraw_custodians(context, live, std::move(*custody)));
         if (drawn) return {};

@@ -55,7 +55,8 @@ void bar(types::Task& task, const types::Address& solver);
 // --- Verification ----------------------------------------------------------------------------------------------------
 // Error task.wrong_state.
 [[nodiscard]] Status check_state_is(const types::Claim& claim, std::initializer_list<types::ClaimState> states);
-// The sender's. Error verify.not_drawn.
+inline constexpr std::string_view kNotDrawn = "verify.not_drawn";
+// The sender's. Error kNotDrawn.
 [[nodiscard]] Expected<types::VerifierReport> load_own_report(const Context& context, const types::Claim& claim);
 // Before an active report becomes one that is not: the claim counts it no more.
 void leave(types::Claim& claim, const types::VerifierReport& report);

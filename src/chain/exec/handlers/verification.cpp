@@ -1,11 +1,10 @@
 // custody_receipt, verify_commit, verify_reveal: what drawn verifiers send, each in its state of the round; that data
 // is missing as long as nothing was committed. Receipts are custodians', too.
-#include <algorithm>
-
 #include "chain/exec/handlers/custody.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "chain/market/custody.h"
 #include "chain/market/delays.h"
 #include "chain/types/probe_event.h"
 #include "compute/core/history.h"
@@ -20,8 +19,6 @@ namespace {
 using types::ClaimState;
 using types::NativeKind;
 
-constexpr std::string_view kNotDrawn = "verify.not_drawn";  // of load_own_report, too
-
 struct OwnReport {
     LiveClaim live;
     types::VerifierReport report;
@@ -31,7 +28,7 @@ struct OwnReport {
 Expected<bool> awaits_beacon(const Context& context, const types::Claim& claim) {
     if (claim.state != ClaimState::custody) return market::awaits_forced_beacon(claim);
     QUERN_TRY(const auto custody, load_custody(context, claim.id));
-    return market::awaits_draw(claim, custody);
+    return market::awaits_custodians(claim, custody);
 }
 
 // The task's claim, in one of `states`.
@@ -88,15 +85,13 @@ Status check_receipt(const types::Claim& claim, const types::VerifierReport& rep
 Expected<std::size_t> own_place(const Context& context, const types::Claim& claim,
                                 const std::optional<types::Custody>& custody, bool data_ok) {
     if (!custody) return fail(kNotDrawn);
-    const auto& list = custody->custodians;
-    const auto own = std::find_if(list.begin(), list.end(),
-                                  [&](const types::Custodian& each) { return each.address == context.sender; });
-    if (own == list.end()) return fail(kNotDrawn);
+    const auto place = market::place_of(*custody, context.sender);
+    if (!place) return fail(kNotDrawn);
     // Others have ended the custody window: what has come since is kept and paid as well.
     if (claim.state != ClaimState::custody && !data_ok) return fail("task.wrong_state", types::to_string(claim.state));
-    if (market::awaits_draw(claim, custody)) return fail("verify.not_active", "custodians are drawn again");
-    if (own->receipt != 0) return fail("verify.already_received");
-    return static_cast<std::size_t>(own - list.begin());
+    if (market::awaits_custodians(claim, custody)) return fail("verify.not_active", "custodians are drawn again");
+    if (custody->custodians[*place].receipt != 0) return fail("verify.already_received");
+    return *place;
 }
 
 Status receive(Context& context, types::Claim& claim, types::VerifierReport& report, bool data_ok) {

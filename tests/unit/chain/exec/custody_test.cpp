@@ -421,6 +421,8 @@ TEST_F(Custodians, who_has_it_when_custody_is_over_is_paid_until_the_verifiers_h
     EXPECT_EQ(world.claim(id).state, ClaimState::committing);
     settle(id);
     EXPECT_EQ(fees(world.task(id).payments).size(), 4U);
+    EXPECT_FALSE(world.task(id).start_custody.is_zero());
+    EXPECT_EQ(world.task(id).start_custody, world.claim(id).custody_content) << "for who goes on";
 }
 
 TEST_F(Custodians, do_not_answer_when_the_verifiers_have_committed) {

@@ -249,7 +249,6 @@ TEST_F(Tranches, are_gone_on_with_by_another_solver) {
     EXPECT_EQ(task.round, 1U);
     EXPECT_EQ(task.start_root, all.step_roots[2]);
     EXPECT_EQ(task.start_history, claim_of(id, 0).history_content);
-    EXPECT_EQ(task.start_custody, claim_of(id, 0).custody_content);
     EXPECT_TRUE(locked(kSolver).is_zero());
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 1})), "bid.barred");
     assign(id, kSecond);

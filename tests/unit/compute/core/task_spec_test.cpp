@@ -52,16 +52,16 @@ TaskSubmitPayload of_two_programs(bool free) {
 
 TEST(TaskSpec, ATaskOfTwoProgramsOpensBothHeaders) {
     const TaskSubmitPayload good = of_two_programs(false);
-    const auto plan = check_task_spec(good);
+    const auto plan = check_task_spec(good, 0);
     ASSERT_TRUE(plan.has_value()) << plan.error().to_string();
     EXPECT_EQ(plan->programs().size(), 2U);
     TaskSubmitPayload swapped = good;
     std::swap(swapped.header_paths[0], swapped.header_paths[1]);
-    EXPECT_EQ(check_task_spec(swapped).error().name, "task.bad_header_path");
+    EXPECT_EQ(check_task_spec(swapped, 0).error().name, "task.bad_header_path");
 }
 
 TEST(TaskSpec, WellFormedTaskGivesItsPlan) {
-    const auto plan = check_task_spec(good_spec());
+    const auto plan = check_task_spec(good_spec(), 0);
     ASSERT_TRUE(plan.has_value()) << plan.error().to_string();
     EXPECT_EQ(plan->steps(), 300U);
     EXPECT_EQ(plan->bytes(), good_spec().plan);
@@ -71,7 +71,7 @@ TEST(TaskSpec, EachDefectIsNamed) {
     const auto expect = [](std::string_view error, auto change) {
         TaskSubmitPayload spec = good_spec();
         change(spec);
-        const auto plan = check_task_spec(spec);
+        const auto plan = check_task_spec(spec, 0);
         EXPECT_EQ(plan ? "accepted" : plan.error().name, error);
     };
     using Spec = TaskSubmitPayload;

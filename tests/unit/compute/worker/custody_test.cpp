@@ -25,6 +25,7 @@ public:
     }
     Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t most) override {
         auto found = ContentNode::content_leaves(id, most);
+        if (!found && id == promised_leaves) return busy(chain::api::kContentOnItsWay);
         if (found || late == 0) return found;
         if (--late == 0) contents_.files.insert(std::move(comes));
         return busy(chain::api::kContentOnItsWay);
@@ -41,6 +42,7 @@ public:
         return ContentNode::read_content(id, first, length);
     }
     Hash32 promised;               // somebody says to have it and does not send it
+    Hash32 promised_leaves;        // the same where its leaves are asked for
     unsigned late = 0;             // questions about missing contents until ...
     test::Files::node_type comes;  // ... this one has come
 
@@ -164,7 +166,7 @@ TEST_F(CustodyTest, a_custodian_lacks_what_nobody_serves_or_has_another_size) {
     for (unsigned place = 0; place < kCode.total; ++place) EXPECT_TRUE(fetch_fragments(node, manifest, place, {}));
     CustodyManifest other = manifest;
     other.contents[1].fragments[3] = history_content;
-    EXPECT_FALSE(fetch_fragments(node, other, 3, {}));
+    EXPECT_EQ(fetch_fragments(node, other, 3, {}).error().name, kWrongCustody);
     lose(manifest.contents[1].fragments[3]);
     EXPECT_EQ(fetch_fragments(node, manifest, 3, {}).error().name, kContentNotFound);
     EXPECT_TRUE(fetch_fragments(node, manifest, 4, {}));
@@ -196,7 +198,7 @@ TEST_F(CustodyTest, fragments_of_something_else_are_not_stored) {
     auto& lost = manifest.contents.front();
     lose(lost.content);
     lost.fragments[0] = node.put_content(Bytes(crypto::fragment_bytes(lost.size, kCode.data), 1)).value();
-    EXPECT_FALSE(restore_content(node, manifest, lost.content, {}));
+    EXPECT_EQ(restore_content(node, manifest, lost.content, {}).error().name, crypto::kWrongContent);
     EXPECT_FALSE(contents.files.contains(lost.content));
 }
 
@@ -263,6 +265,13 @@ TEST_F(KeptHistory, waits_for_fragments_that_are_on_their_way) {
     node.late = 1'000;
     InputStore others{InputLimits{}};
     EXPECT_TRUE(is_on_its_way(others.manifest(node, live).error()));
+    // Whichever it is that comes: the others are lost.
+    node.late = 0;
+    node.promised_leaves = names->fragments[2];
+    EXPECT_TRUE(is_on_its_way(others.manifest(node, live).error()));
+    const Cancellation stopping([] { return true; });
+    EXPECT_EQ(restore_content(node, manifest, history_content, {1U << 20, &stopping}).error().name, "worker.stopped");
+    EXPECT_EQ(fetch_fragments(node, manifest, 5, {1U << 20, &stopping}).error().name, "worker.stopped");
 }
 
 TEST_F(KeptHistory, is_what_the_next_solver_begins_with) {
