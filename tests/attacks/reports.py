@@ -1,6 +1,8 @@
 """Verifiers that want their fee without the work, or somebody else's harm."""
+import os
+
 from attack import Attack
-from market import CHEAP, Refused
+from market import CHEAP, CUSTODIANS, STEPS, Refused
 
 
 class OneVerifier(Attack):
@@ -140,3 +142,31 @@ class BoughtDrawAndPlaces(BoughtDraw):
         passed = sum(1 for _, reason in market.slashes(number) if reason == "passed_wrong_result")
         self.another_round(market, number)
         return f"the oldest gives way: wrong_result. {3 - passed} who passed it go free: their games came too late"
+
+
+class ServedToFriends(BoughtDraw):
+    """The liar and its friends are at node1, custodians at node0, and the whistleblower at node2, which has no way to node1.
+    The lie is in the second stretch, whose first state nobody can train."""
+
+    name = "served-to-friends"
+    what = "the same in a second stretch, whose history is served to friends and, as it must be, to custodians by fragment"
+    honest, parameters, followers = ("solver1", "whistleblower1", *CUSTODIANS), {"custodians": len(CUSTODIANS)}, 2
+    friends = ("mallory2", "mallory3", "mallory4")
+
+    def play(self, market):
+        market.work(*CUSTODIANS)
+        market.work("whistleblower1", node=2)
+        liar = f"{CHEAP} --test-fault=flip_element@{STEPS // 2 + 5}"
+        market.work(*self.friends, node=1, mallory1=liar)
+        number = market.submit(tranche=STEPS // 2, stride=5, challenge_s=45, heartbeat_s=60)
+        # The first stretch is honest, and they are: who watches would see probes that are made up.
+        market.wait(number, "proved", "custody")
+        market.rest("mallory1")
+        market.wait(number, "challenge")
+        market.rest(*self.friends)
+        market.work(node=1, mallory1=liar, **{name: "--test-fault=pass_without_work" for name in self.friends})
+        self.beaten(market, number)
+        log = os.path.join(market.directory, "whistleblower1.log")
+        with open(log, errors="replace") as told:
+            market.require("restored from fragments" in told.read(), "the whistleblower had it from somewhere else")
+        return "a whistleblower that puts the history together from fragments: wrong_result, 3 x passed_wrong_result"
