@@ -500,6 +500,8 @@ private:
         const bool first = claim_.state == ClaimState::custody;
         if ((!first && claim_.state != ClaimState::committing) || chain::market::awaits_custodians(claim_, custody))
             return;
+        // Drawn as a verifier as well it answers as one: its word would be about all of the data.
+        if (own_report() != nullptr) return;
         const auto place = custodian_place(view_.live, me_.address);
         if (!place || custody->custodians[*place].receipt != 0 || !in_time()) return;
         actions_.push_back(Keep{*place});

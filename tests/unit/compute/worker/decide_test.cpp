@@ -225,6 +225,25 @@ TEST_F(Decide, receipts_until_the_deadline_what_it_has_checked) {
     expect_ends_at(actor, id, NativeKind::custody_receipt, world.deadline(id), "task.deadline_passed");
 }
 
+// The chain takes what its verifiers send as a verifier's word, whatever else they were drawn for.
+TEST_F(Decide, with_fragments_alone_a_verifier_does_not_say_that_it_has_the_data) {
+    for (const bool has_fragments : {true, false}) {
+        const auto id = reach(ClaimState::custody, truth);
+        Actor actor = first_verifier(id, truth);
+        TaskClaim live = world.live(id);
+        live.custody = chain::types::Custody{};
+        live.custody->claim = live.claim.id;
+        live.custody->custodians = {{actor.me.address, 0}, {solver_.me.address, 0}};
+        actor.me.custodian = true;
+        View view = actor.view(world, live);
+        view.report = {};
+        view.kept = {.data_missing = !has_fragments, .data_checked = has_fragments};
+        EXPECT_TRUE(attempts_of(decide(actor.me, view)).empty());
+        live.reports.erase(live.reports.begin());
+        EXPECT_EQ(attempts_of(decide(actor.me, view)).size(), 1U) << "a custodian alone does";
+    }
+}
+
 TEST_F(Decide, waits_for_data_until_the_last_quarter_of_the_window) {
     const auto id = reach(ClaimState::custody, truth);
     const Actor actor = first_verifier(id, truth);
