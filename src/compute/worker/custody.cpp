@@ -1,6 +1,7 @@
 #include "compute/worker/custody.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <thread>
@@ -19,8 +20,13 @@ using crypto::FragmentIds;
 using crypto::kContentLeafBytes;
 
 constexpr std::uint64_t kWindowBytes = 64 * kContentLeafBytes;  // that are read at once
-// Each asks for what is missing of a content's fragments; a node answers that one is on its way after a second.
+// Each asks for what is missing of a content's fragments.
 constexpr unsigned kFragmentPasses = 8;
+// What one restoring may wait for fragments that the node lacks, so that nobody who sends them slowly, or promises
+// them, holds the thread that asks: so often to be told that one is on its way, which takes a second each time, and so
+// long altogether. Whoever asks again goes on with what has come meanwhile.
+constexpr unsigned kMostPromises = 12;
+constexpr std::chrono::seconds kMostPatience{12};
 
 // A content of the node's by windows that begin with a leaf, each checked.
 class Windows {
@@ -193,6 +199,88 @@ Expected<Windows> open_fragment(NodeView& node, const CustodyManifest& manifest,
     return fragment;
 }
 
+// Counts what is asked for alone: what takes long because it is much is somebody's who waits for it.
+class Patience {
+public:
+    [[nodiscard]] bool is_over() const { return promises_ >= kMostPromises || waited_ >= kMostPatience; }
+    template <class Ask>
+    [[nodiscard]] auto ask(Ask&& question) {
+        const auto begun = std::chrono::steady_clock::now();
+        auto answer = question();
+        waited_ += std::chrono::steady_clock::now() - begun;
+        if (!answer && is_on_its_way(answer.error())) ++promises_;
+        return answer;
+    }
+
+private:
+    unsigned promises_ = 0;
+    std::chrono::steady_clock::duration waited_{};
+};
+
+// Fragments of which any k give the content. Those that the node has come first: nobody's promises are before them.
+Expected<std::map<unsigned, Windows>> find_fragments(NodeView& node, const CustodyManifest& manifest,
+                                                     const FragmentIds& ids, const CustodyLimits& limits,
+                                                     Patience& patience) {
+    std::map<unsigned, Windows> found;
+    const unsigned needed = manifest.code.data;
+    for (unsigned i = 0; i < manifest.code.total && found.size() < needed; ++i) {
+        QUERN_TRY(const bool here, node.has_content(ids.fragments[i]));
+        if (!here) continue;
+        if (auto fragment = open_fragment(node, manifest, ids, i, limits)) found.emplace(i, std::move(*fragment));
+    }
+    Error last{kContentNotFound, to_hex(ids.content)};
+    bool comes = true;  // some of what is missing
+    for (unsigned pass = 0; comes && pass < kFragmentPasses && found.size() < needed; ++pass) {
+        comes = false;
+        for (unsigned i = 0; i < manifest.code.total && found.size() < needed; ++i) {
+            if (found.contains(i)) continue;
+            if (patience.is_over()) {
+                // The node gets all others meanwhile, those that nobody was asked for among them.
+                QUERN_CHECK(node.want_contents(ids.fragments, crypto::fragment_bytes(ids.size, needed)));
+                return busy(chain::api::kContentOnItsWay, to_hex(ids.content));
+            }
+            auto fragment = patience.ask([&] { return open_fragment(node, manifest, ids, i, limits); });
+            if (fragment)
+                found.emplace(i, std::move(*fragment));
+            else
+                last = fragment.error();
+            comes = comes || (!fragment && is_on_its_way(last));
+        }
+    }
+    if (found.size() >= needed) return found;
+    // What is still on its way says nothing against who was to serve it, whichever fragment it is.
+    if (comes) return busy(chain::api::kContentOnItsWay, to_hex(ids.content));
+    return fail(std::move(last));
+}
+
+Status restore(NodeView& node, const CustodyManifest& manifest, const Hash32& content, const CustodyLimits& limits,
+               Patience& patience) {
+    const FragmentIds* const ids = manifest.find(content);
+    if (ids == nullptr || ids->size > limits.content_bytes) return fail(kContentNotFound, to_hex(content));
+    QUERN_TRY(const auto found, find_fragments(node, manifest, *ids, limits, patience));
+    // One thread reads and another sends, each over a connection of its own.
+    const std::unique_ptr<NodeView> sending = node.another();
+    if (sending == nullptr) return busy("custody.no_connection");
+    std::vector<crypto::GivenFragment> given;
+    for (const auto& [number, fragment] : found)
+        given.push_back({number, [&from = fragment](std::uint64_t offset, std::uint64_t length) {
+                             return from.read(offset, length);
+                         }});
+    Pipe pipe;
+    std::thread decoder([&] {
+        pipe.end(crypto::decode_fragments(manifest.code, content, ids->size, given,
+                                          [&](BytesView piece) { return pipe.give(piece); }));
+    });
+    const Status sent =
+        sending->put_stream(content, ids->size, [&](std::span<std::uint8_t> buffer) { return pipe.read(buffer); });
+    pipe.close();
+    decoder.join();
+    // The node may have had it meanwhile and read nothing.
+    if (sent) return {};
+    const Status decoded = pipe.result();
+    return !decoded && decoded.error().name == crypto::kWrongContent ? decoded : sent;
+}
+
 CustodyRef ref_of(const chain::types::Task& task, const Hash32& manifest) {
     return {manifest, {chain::market::custody_data(task.custodians), task.custodians}};
 }
@@ -272,61 +360,24 @@ Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, std::siz
 
 Status restore_content(NodeView& node, const CustodyManifest& manifest, const Hash32& content,
                        const CustodyLimits& limits) {
-    const FragmentIds* const ids = manifest.find(content);
-    if (ids == nullptr || ids->size > limits.content_bytes) return fail(kContentNotFound, to_hex(content));
-    std::map<unsigned, Windows> found;
-    Error last{kContentNotFound, to_hex(content)};
-    bool comes = true;  // some of what is missing
-    for (unsigned pass = 0; comes && pass < kFragmentPasses && found.size() < manifest.code.data; ++pass) {
-        comes = false;
-        for (unsigned i = 0; i < manifest.code.total && found.size() < manifest.code.data; ++i) {
-            if (found.contains(i)) continue;
-            auto fragment = open_fragment(node, manifest, *ids, i, limits);
-            if (fragment)
-                found.emplace(i, std::move(*fragment));
-            else
-                last = fragment.error();
-            comes = comes || (!fragment && is_on_its_way(last));
-        }
-    }
-    // What is still on its way says nothing against who was to serve it, whichever fragment it is.
-    if (found.size() < manifest.code.data)
-        return comes ? Status(busy(chain::api::kContentOnItsWay, to_hex(content))) : Status(fail(std::move(last)));
-    // One thread reads and another sends, each over a connection of its own.
-    const std::unique_ptr<NodeView> sending = node.another();
-    if (sending == nullptr) return busy("custody.no_connection");
-    std::vector<crypto::GivenFragment> given;
-    for (const auto& [number, fragment] : found)
-        given.push_back({number, [&from = fragment](std::uint64_t offset, std::uint64_t length) {
-                             return from.read(offset, length);
-                         }});
-    Pipe pipe;
-    std::thread decoder([&] {
-        pipe.end(crypto::decode_fragments(manifest.code, content, ids->size, given,
-                                          [&](BytesView piece) { return pipe.give(piece); }));
-    });
-    const Status sent =
-        sending->put_stream(content, ids->size, [&](std::span<std::uint8_t> buffer) { return pipe.read(buffer); });
-    pipe.close();
-    decoder.join();
-    // The node may have had it meanwhile and read nothing.
-    if (sent) return {};
-    const Status decoded = pipe.result();
-    return !decoded && decoded.error().name == crypto::kWrongContent ? decoded : sent;
+    Patience patience;
+    return restore(node, manifest, content, limits, patience);
 }
 
 Status restore_state(NodeView& node, const CustodyRef& custody, const Hash32& content, const CustodyLimits& limits) {
     QUERN_TRY(const CustodyManifest manifest, fetch_custody(node, custody.manifest, custody.code));
-    const auto restore = [&](const Hash32& id) -> Status {
-        if (manifest.find(id) == nullptr) return {};
-        QUERN_TRY(const bool known, node.has_content(id));
-        return known ? Status() : restore_content(node, manifest, id, limits);
-    };
-    QUERN_CHECK(restore(content));
+    Patience patience;
+    QUERN_TRY(const bool is_here, node.has_content(content));
+    // Who reads it sees whether it is the state before anything is fetched that it names.
+    if (!is_here && manifest.find(content) != nullptr) return restore(node, manifest, content, limits, patience);
     QUERN_TRY(const Bytes bytes, node.get_content(content, limits.content_bytes));
     if (!core::is_state_content(bytes)) return {};
     QUERN_TRY(const std::vector<Hash32> slots, core::slot_roots(bytes));
-    for (const Hash32& slot : slots) QUERN_CHECK(restore(slot));
+    for (const Hash32& slot : slots) {
+        if (manifest.find(slot) == nullptr) continue;
+        QUERN_TRY(const bool known, node.has_content(slot));
+        if (!known) QUERN_CHECK(restore(node, manifest, slot, limits, patience));
+    }
     return {};
 }
 

@@ -59,14 +59,14 @@ struct CustodyRef {
 // content.too_large (a fragment is smaller or larger than the manifest says); worker.stopped; the node's.
 [[nodiscard]] Status fetch_fragments(NodeView& node, const core::CustodyManifest& manifest, std::size_t place,
                                      const CustodyLimits& limits);
-// Puts the content into the node's store out of any k of its fragments that can be had, those of the data first. What
-// is on its way is waited for a little. Errors: content.not_found (fewer than k can be had, or it is not in the
-// manifest); busy: content.on_its_way (some of them are), custody.no_connection, worker.stopped;
-// fragments.wrong_content; the node's.
+// Puts the content into the node's store out of any k of its fragments that can be had, those that are here first. What
+// is on its way is waited for a little, a quarter of a minute at most. Errors: content.not_found (fewer than k can be
+// had, or it is not in the manifest); busy: content.on_its_way (ask again, what came meanwhile is here),
+// custody.no_connection, worker.stopped; fragments.wrong_content; the node's.
 [[nodiscard]] Status restore_content(NodeView& node, const core::CustodyManifest& manifest, const Hash32& content,
                                      const CustodyLimits& limits);
-// The same of what the node lacks of a content that may be a state, and of that one's slots; what is no content of the
-// manifest is passed over. Errors: fetch_custody's, restore_content's.
+// The same of a content that may be a state, where the node lacks it; else of what it lacks of that one's slots, in the
+// same time for all. What is no content of the manifest is passed over. Errors: fetch_custody's, restore_content's.
 [[nodiscard]] Status restore_state(NodeView& node, const CustodyRef& custody, const Hash32& content,
                                    const CustodyLimits& limits);
 

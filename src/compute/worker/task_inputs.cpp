@@ -51,21 +51,23 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
     return core::TaskPrograms{std::move(plan), std::move(programs)};
 }
 
-// Reads; what nobody serves, or (unless `may_come`) is still on its way, is put together from fragments and read again.
-// The first error stays where that fails, unless fragments are on their way.
+// Reads; what nobody serves, or (unless `may_come`) is still on its way, is put together from fragments and read again,
+// a state's list and then its slots. The error of the reading stays where that fails, unless fragments are on their way.
 template <class Read>
 auto read_or_restore(NodeView& node, const CustodyRef& custody, const Hash32& content, const CustodyLimits& limits,
                      Read&& read, bool may_come = true) -> decltype(read()) {
-    auto found = read();
-    if (found || !custody.exists()) return found;
-    if (!is_not_found(found.error()) && (may_come || !is_on_its_way(found.error()))) return found;
-    if (const Status restored = restore_state(node, custody, content, limits); !restored) {
-        log::debug(log::Category::worker, "not restored content={} reason={}", to_hex(content),
-                   restored.error().to_string());
-        if (restored.error().is_busy()) return fail(restored.error());
-        return found;
+    for (int round = 0; round < 2; ++round) {
+        auto found = read();
+        if (found || !custody.exists()) return found;
+        if (!is_not_found(found.error()) && (may_come || !is_on_its_way(found.error()))) return found;
+        if (const Status restored = restore_state(node, custody, content, limits); !restored) {
+            log::debug(log::Category::worker, "not restored content={} reason={}", to_hex(content),
+                       restored.error().to_string());
+            if (restored.error().is_busy()) return fail(restored.error());
+            return found;
+        }
+        log::info(log::Category::worker, "restored from fragments content={}", to_hex(content));
     }
-    log::info(log::Category::worker, "restored from fragments content={}", to_hex(content));
     return read();
 }
 

@@ -24,6 +24,7 @@ public:
         return found;
     }
     Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t most) override {
+        ++questions;
         auto found = ContentNode::content_leaves(id, most);
         if (!found && id == promised_leaves) return busy(chain::api::kContentOnItsWay);
         if (found || late == 0) return found;
@@ -41,6 +42,7 @@ public:
         if (sending_) return fail("node.sending");
         return ContentNode::read_content(id, first, length);
     }
+    unsigned questions = 0;        // about leaves
     Hash32 promised;               // somebody says to have it and does not send it
     Hash32 promised_leaves;        // the same where its leaves are asked for
     unsigned late = 0;             // questions about missing contents until ...
@@ -272,6 +274,47 @@ TEST_F(KeptHistory, waits_for_fragments_that_are_on_their_way) {
     const Cancellation stopping([] { return true; });
     EXPECT_EQ(restore_content(node, manifest, history_content, {1U << 20, &stopping}).error().name, "worker.stopped");
     EXPECT_EQ(fetch_fragments(node, manifest, 5, {1U << 20, &stopping}).error().name, "worker.stopped");
+}
+
+// Who promises everything and sends nothing does not hold up others' work.
+TEST_F(KeptHistory, is_not_waited_for_in_vain_for_long) {
+    const auto manifest = fetch_custody(node, live.claim.custody_content, kCode).value();
+    const Hash32& last = history.checkpoint_contents.back();
+    for (const Hash32& fragment : manifest.find(last)->fragments) lose(fragment);
+    node.late = 1'000'000;
+    node.questions = 0;
+    EXPECT_TRUE(is_on_its_way(inputs.checkpoint(node, program, state(4)).error()));
+    EXPECT_LE(node.questions, 12U);
+}
+
+TEST_F(KeptHistory, fragments_that_are_here_are_not_behind_promises) {
+    const auto manifest = fetch_custody(node, live.claim.custody_content, kCode).value();
+    for (const auto& each : manifest.contents)
+        for (unsigned i = 0; i < 4; ++i) lose(each.fragments[i]);
+    node.late = 1'000'000;
+    EXPECT_TRUE(inputs.checkpoint(node, program, state(4)));
+    EXPECT_EQ(node.late, 1'000'000U) << "nobody was waited for";
+}
+
+// A list that is no state of the program names what it likes.
+TEST_F(KeptHistory, what_is_not_the_state_has_nothing_fetched) {
+    tensor::Program other = program;
+    other.slots.push_back(program.slots[1]);
+    const auto read = inputs.checkpoint(node, other, state(4));
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().name, kContentNotFound);
+    EXPECT_FALSE(contents.files.contains(slots[4][1]));
+}
+
+TEST_F(KeptHistory, nothing_is_asked_for_once_the_worker_stops) {
+    const auto manifest = fetch_custody(node, live.claim.custody_content, kCode).value();
+    const Cancellation stopping([] { return true; });
+    CustodyLimits limits;
+    limits.cancellation = &stopping;
+    node.questions = 0;
+    EXPECT_EQ(fetch_fragments(node, manifest, 3, limits).error().name, "worker.stopped");
+    EXPECT_EQ(restore_content(node, manifest, history_content, limits).error().name, "worker.stopped");
+    EXPECT_EQ(node.questions, 0U);
 }
 
 TEST_F(KeptHistory, is_what_the_next_solver_begins_with) {
