@@ -1,6 +1,7 @@
 #include "compute/worker/custody.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <map>
 #include <set>
@@ -20,6 +21,7 @@ using crypto::FragmentIds;
 using crypto::kContentLeafBytes;
 
 constexpr std::uint64_t kWindowBytes = 64 * kContentLeafBytes;  // that are read at once
+constexpr std::size_t kWantedFragments = 1'024;                 // of which a node is told ahead
 // Each asks for what is missing of a content's fragments.
 constexpr unsigned kFragmentPasses = 8;
 // What one restoring may wait for fragments that the node lacks, so that nobody who sends them slowly, or promises
@@ -344,18 +346,28 @@ Status check_custody(NodeView& node, const CustodyManifest& manifest, std::span<
     return {};
 }
 
-Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, std::size_t place,
-                       const CustodyLimits& limits) {
-    // All are asked for, so that the node gets them while each is waited for.
-    std::vector<Hash32> wanted;
-    std::uint64_t largest = 0;
-    for (const FragmentIds& ids : manifest.contents) {
-        wanted.push_back(ids.fragments[place]);
-        largest = std::max(largest, crypto::fragment_bytes(ids.size, manifest.code.data));
+Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, std::size_t place, const CustodyLimits& limits,
+                       std::size_t& done) {
+    const std::span rest = std::span(manifest.contents).subspan(std::min(done, manifest.contents.size()));
+    // Those that come next are asked for, so that the node gets them while each is waited for: by their sizes, so that
+    // none brings more than twice what its place in the manifest says.
+    std::map<int, std::pair<std::uint64_t, std::vector<Hash32>>> wanted;
+    for (const FragmentIds& ids : rest.first(std::min(rest.size(), kWantedFragments))) {
+        const std::uint64_t bytes = crypto::fragment_bytes(ids.size, manifest.code.data);
+        auto& [largest, fragments] = wanted[static_cast<int>(std::bit_width(bytes))];
+        largest = std::max(largest, bytes);
+        fragments.push_back(ids.fragments[place]);
     }
-    QUERN_CHECK(node.want_contents(wanted, largest));
-    for (const FragmentIds& ids : manifest.contents) QUERN_CHECK(open_fragment(node, manifest, ids, place, limits));
+    for (const auto& [size, named] : wanted) QUERN_CHECK(node.want_contents(named.second, named.first));
+    for (const FragmentIds& ids : rest) {
+        QUERN_CHECK(open_fragment(node, manifest, ids, place, limits));
+        ++done;
+    }
     return {};
+}
+Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, std::size_t place, const CustodyLimits& limits) {
+    std::size_t done = 0;
+    return fetch_fragments(node, manifest, place, limits, done);
 }
 
 Status restore_content(NodeView& node, const CustodyManifest& manifest, const Hash32& content,

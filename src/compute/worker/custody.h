@@ -59,6 +59,9 @@ struct CustodyRef {
 // content.too_large (a fragment is smaller or larger than the manifest says); worker.stopped; the node's.
 [[nodiscard]] Status fetch_fragments(NodeView& node, const core::CustodyManifest& manifest, std::size_t place,
                                      const CustodyLimits& limits);
+// The same from content number `done` on, which it moves: whoever was interrupted asks for nothing twice.
+[[nodiscard]] Status fetch_fragments(NodeView& node, const core::CustodyManifest& manifest, std::size_t place,
+                                     const CustodyLimits& limits, std::size_t& done);
 // Puts the content into the node's store out of any k of its fragments that can be had, those that are here first. What
 // is on its way is waited for a little, a quarter of a minute at most. Errors: content.not_found (fewer than k can be
 // had, or it is not in the manifest); busy: content.on_its_way (ask again, what came meanwhile is here),

@@ -12,6 +12,8 @@ namespace {
 using log::Category;
 
 constexpr std::uint64_t kAskAgainMs = 1'000;
+// Of one claim, while others may be waiting: who names many fragments and sends them slowly holds nobody else's up.
+constexpr std::uint64_t kTurnMs = 5'000;
 // Fragments are counted as a k-th of states and history; what contents have beside their slots, and what their last
 // cells are filled up with, comes on top: a part of what is counted, and a sum for small ones. (What a node keeps is
 // bounded in node/serve/content_duties.cpp.)
@@ -29,7 +31,7 @@ Expected<std::uint64_t> paid_fragment_bytes(const TaskClaim& live) {
     return most.fits_u64() ? most.low_u64() : core::kMaxCustodyContentBytes;
 }
 
-Status CustodyJobs::keep(const CustodyOrder& order) {
+Status CustodyJobs::keep(const CustodyOrder& order, std::size_t& done) {
     const TaskClaim& live = *order.live;
     QUERN_TRY(const std::uint64_t paid, paid_fragment_bytes(live));
     const CustodyRef custody = custody_of(live);
@@ -38,8 +40,12 @@ Status CustodyJobs::keep(const CustodyOrder& order) {
         return fail(kWrongCustody, std::to_string(manifest.bytes_of_each()) + " bytes for each custodian, paid are " +
                                        std::to_string(paid));
     CustodyLimits limits;
-    limits.cancellation = &context_.stopping;
-    return fetch_fragments(*context_.node, manifest, order.place, limits);
+    const Slice turn(context_, kTurnMs);
+    const Cancellation over([&turn] { return turn.over(); });
+    limits.cancellation = &over;
+    const Status kept = fetch_fragments(*context_.node, manifest, order.place, limits, done);
+    if (!kept && over.requested()) return busy(chain::api::kContentOnItsWay, "more than are fetched at once");
+    return kept;
 }
 
 bool CustodyJobs::work() {
@@ -52,7 +58,9 @@ bool CustodyJobs::work() {
         if (known.data_checked || known.data_missing) continue;
         Later& later = later_[id];
         if (context_.clock.monotonic_ms() < later.at_ms) continue;
-        const Status kept = keep(order);
+        if (!later.order || !later.order->same_job(order)) later = {.order = order};
+        const Status kept = keep(order, later.done);
+        if (context_.stop) return false;
         if (kept) {
             log::info(Category::custodian, "fragments kept task={} stretch={} place={}", id.task, id.stretch,
                       order.place);

@@ -33,13 +33,15 @@ public:
     bool work();
 
 private:
-    [[nodiscard]] Status keep(const CustodyOrder& order);
+    [[nodiscard]] Status keep(const CustodyOrder& order, std::size_t& done);
 
     Context& context_;
     Orders& board_;
     struct Later {
-        std::uint64_t at_ms = 0;  // when what could not be had is asked for again
-        std::string said;         // why, in the log
+        std::optional<CustodyOrder> order{};  // the job that this is about
+        std::uint64_t at_ms = 0;              // when what could not be had is asked for again
+        std::string said{};                   // why, in the log
+        std::size_t done = 0;                 // contents whose fragments are here
     };
     std::map<JobId, Later> later_;
 };

@@ -10,6 +10,24 @@ namespace {
 
 constexpr crypto::CellCode kCode{1, 3};
 
+// Each question takes a while.
+class SlowNode final : public ContentNode {
+public:
+    SlowNode(Contents& contents, ManualClock& clock) : ContentNode(contents), clock_(clock) {}
+    Expected<ContentLeaves> content_leaves(const Hash32& id, std::uint64_t most) override {
+        clock_.advance(900);
+        return ContentNode::content_leaves(id, most);
+    }
+    Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids, std::uint64_t max_bytes) override {
+        for (const Hash32& id : ids) wanted[id] = max_bytes;
+        return ContentNode::want_contents(ids, max_bytes);
+    }
+    std::map<Hash32, std::uint64_t> wanted;
+
+private:
+    ManualClock& clock_;
+};
+
 class CustodyJobsTest : public Lifecycle {
 protected:
     CustodyJobsTest() {
@@ -85,6 +103,36 @@ TEST_F(CustodyJobsTest, more_than_is_paid_for_is_not_kept) {
     name(content.fragments[0]);
     clock.advance(1'000);
     EXPECT_TRUE(work().data_missing) << "no manifest";
+}
+
+TEST_F(CustodyJobsTest, many_slow_fragments_take_turns_with_those_of_others) {
+    ContentNode node(contents);
+    std::set<Hash32> many;
+    for (std::uint8_t i = 0; i < 20; ++i) many.insert(node.put_content(Bytes(1, i)).value());
+    name(put_custody(node, kCode, std::vector(many.begin(), many.end()), {}).value());
+    contents.asked_leaves.clear();
+    context.node = std::make_unique<SlowNode>(contents, clock);
+    int turns = 1;
+    for (; !work().data_checked; ++turns) {
+        EXPECT_TRUE(board.facts(order()).data_awaited);
+        ASSERT_LT(turns, 10);
+        clock.advance(1'000);
+    }
+    EXPECT_EQ(turns, 4) << "six in a turn";
+    EXPECT_EQ(contents.asked_leaves.size(), 20U) << "each once";
+}
+
+TEST_F(CustodyJobsTest, what_is_said_to_be_small_brings_nothing_large) {
+    ContentNode node(contents);
+    std::vector<Hash32> both{node.put_content(Bytes(1'000'000, 1)).value(), node.put_content(Bytes(10, 2)).value()};
+    std::sort(both.begin(), both.end());
+    name(put_custody(node, kCode, both, {}).value());
+    auto slow = std::make_unique<SlowNode>(contents, clock);
+    const auto& wanted = slow->wanted;
+    context.node = std::move(slow);
+    EXPECT_TRUE(work().data_checked);
+    const auto named = fetch_custody(node, live.claim.custody_content, kCode).value();
+    for (const auto& each : named.contents) EXPECT_EQ(wanted.at(each.fragments[1]), each.size);
 }
 
 TEST_F(CustodyJobsTest, another_draw_is_another_job) {
