@@ -44,7 +44,7 @@ Status CustodyJobs::keep(const CustodyOrder& order, std::size_t& done) {
     const Cancellation over([&turn] { return turn.over(); });
     limits.cancellation = &over;
     const Status kept = fetch_fragments(*context_.node, manifest, order.place, limits, done);
-    if (!kept && over.requested()) return busy(chain::api::kContentOnItsWay, "more than are fetched at once");
+    if (!kept && kept.error().name == "worker.stopped") return busy(chain::api::kContentOnItsWay, "more than are fetched at once");
     return kept;
 }
 
@@ -68,15 +68,12 @@ bool CustodyJobs::work() {
             continue;
         }
         const Error& error = kept.error();
-        const bool awaited = is_awaited(error);
-        const bool missing = !awaited && !is_passing(error);
+        // Whatever keeps it from them, a broken disk as well, may pass, or not: who is silent in the end pays for it.
+        const bool awaited = is_not_found(error) || is_passing(error);
+        const bool missing = !awaited;
         if (std::string reason = error.to_string(); std::exchange(later.said, reason) != reason)
             log::warning(Category::custodian, "fragments not kept task={} stretch={} data={} reason={}", id.task,
-                         id.stretch,
-                         awaited   ? "awaited"
-                         : missing ? "missing"
-                                   : "unknown",
-                         later.said);
+                         id.stretch, missing ? "missing" : "awaited", later.said);
         later.at_ms = context_.clock.monotonic_ms() + kAskAgainMs;
         if (known.data_awaited != awaited || missing)
             board_.publish(order, {.data_missing = missing, .data_awaited = awaited});

@@ -83,7 +83,7 @@ struct Replayed {
 // What a custodian was drawn to keep.
 struct Kept {
     bool data_missing = false;  // what was given is not what was claimed
-    bool data_awaited = false;  // not all is here: it is on its way, or nobody has it so far
+    bool data_awaited = false;  // not all is here: it is on its way, or cannot be had so far
     bool data_checked = false;  // all of it is here
 };
 struct PlannedMove {

@@ -135,6 +135,25 @@ TEST_F(CustodyJobsTest, what_is_said_to_be_small_brings_nothing_large) {
     for (const auto& each : named.contents) EXPECT_EQ(wanted.at(each.fragments[1]), each.size);
 }
 
+// What keeps it from them is its own affair, but who is silent pays: near the end it says that it lacks them.
+TEST_F(CustodyJobsTest, what_its_node_fails_to_get_is_lacking) {
+    class BrokenNode final : public ContentNode {
+    public:
+        using ContentNode::ContentNode;
+        Expected<ContentLeaves> content_leaves(const Hash32&, std::uint64_t) override {
+            return busy(kBadAnswer, "content status 500");
+        }
+    };
+    context.node = std::make_unique<BrokenNode>(contents);
+    EXPECT_TRUE(work().data_awaited);
+    EXPECT_FALSE(work().data_missing);
+    ++live.custody->draws;
+    stop = true;
+    board.give({{order().id(), order()}});
+    EXPECT_FALSE(jobs.work());
+    EXPECT_FALSE(board.facts(order()).data_awaited) << "of a worker that stops nothing is learnt";
+}
+
 TEST_F(CustodyJobsTest, another_draw_is_another_job) {
     EXPECT_TRUE(work().data_checked);
     ++live.custody->draws;
