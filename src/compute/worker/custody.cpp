@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "chain/market/custody.h"
 #include "compute/core/state_content.h"
+#include "compute/worker/task_inputs.h"
 #include "crypto/content_id.h"
 
 namespace quern::compute::worker {
@@ -30,19 +31,27 @@ constexpr unsigned kFragmentPasses = 8;
 constexpr unsigned kMostPromises = 12;
 constexpr std::chrono::seconds kMostPatience{12};
 
+// A node that has a content by shard asks others for the whole before it says that nobody has it.
+bool is_asked_for(const Error& error) { return is_not_found(error) || is_on_its_way(error); }
+
 // A content of the node's by windows that begin with a leaf, each checked.
 class Windows {
 public:
     [[nodiscard]] static Expected<Windows> open(NodeView& node, const Hash32& id, const CustodyLimits& limits) {
         if (is_requested(limits.cancellation)) return busy("worker.stopped");
-        QUERN_TRY(ContentLeaves leaves, node.content_leaves(id, limits.content_bytes));
-        return Windows(node, id, std::move(leaves), limits.cancellation);
+        auto leaves = node.content_leaves(id, limits.content_bytes);
+        if (!leaves && is_asked_for(leaves.error()) &&
+            limits.content_bytes > crypto::content_shard_bytes(limits.shard_level))
+            if (auto shards = node.content_shards(id, limits.shard_level))
+                return open_shards(node, id, std::move(*shards), limits);
+        QUERN_CHECK(leaves);
+        return Windows(node, id, std::move(*leaves), limits.cancellation);
     }
     [[nodiscard]] std::uint64_t size() const { return leaves_.size; }
     [[nodiscard]] Expected<Bytes> read(std::uint64_t first, std::uint64_t length) const {
         if (is_requested(cancellation_)) return busy("worker.stopped");
         if (length == 0) return Bytes{};
-        QUERN_TRY(Bytes bytes, node_.read_content(id_, first, length));
+        QUERN_TRY(Bytes bytes, fetch(first, length));
         const std::vector<Hash32> read = bytes.empty() ? std::vector<Hash32>{} : crypto::content_leaves(bytes);
         const std::uint64_t number = first / kContentLeafBytes;
         if (bytes.size() != length || number + read.size() > leaves_.leaves.size() ||
@@ -61,8 +70,37 @@ public:
 private:
     Windows(NodeView& node, const Hash32& id, ContentLeaves leaves, const Cancellation* cancellation)
         : node_(node), id_(id), leaves_(std::move(leaves)), cancellation_(cancellation) {}
+    // What nobody has whole may be there by shard, as files of more than a shard are. Shards' leaves are its own.
+    [[nodiscard]] static Expected<Windows> open_shards(NodeView& node, const Hash32& id, crypto::ContentShards shards,
+                                                       const CustodyLimits& limits) {
+        if (shards.size > limits.content_bytes) return fail("content.too_large", to_hex(id));
+        ContentLeaves all{shards.size, {}};
+        for (std::size_t i = 0; i < shards.tops.size(); ++i) {
+            if (is_requested(limits.cancellation)) return busy("worker.stopped");
+            QUERN_TRY(const ContentLeaves some, node.content_leaves(shards.id_of(i), shards.bytes_of(i)));
+            all.leaves.insert(all.leaves.end(), some.leaves.begin(), some.leaves.end());
+        }
+        Windows opened(node, id, std::move(all), limits.cancellation);
+        opened.shards_ = std::move(shards);
+        return opened;
+    }
+    [[nodiscard]] Expected<Bytes> fetch(std::uint64_t first, std::uint64_t length) const {
+        if (!shards_.is_list()) return node_.read_content(id_, first, length);
+        Bytes bytes;
+        while (length != 0) {
+            const std::uint64_t within = first % shards_.shard_bytes();
+            const std::uint64_t part = std::min(length, shards_.shard_bytes() - within);
+            const auto shard = static_cast<std::size_t>(first / shards_.shard_bytes());
+            QUERN_TRY(const Bytes more, node_.read_content(shards_.id_of(shard), within, part));
+            append(bytes, more);
+            first += part;
+            length -= part;
+        }
+        return bytes;
+    }
     NodeView& node_;
     Hash32 id_;
+    crypto::ContentShards shards_;  // no list: it is there whole
     ContentLeaves leaves_;
     const Cancellation* cancellation_;
 };
@@ -292,6 +330,13 @@ CustodyRef ref_of(const chain::types::Task& task, const Hash32& manifest) {
 CustodyRef custody_of(const chain::types::TaskClaim& live) { return ref_of(live.task, live.claim.custody_content); }
 CustodyRef custody_of_start(const chain::types::Task& task) { return ref_of(task, task.start_custody); }
 
+CustodyLimits limits_of(const vm::tensor::Program& program, CustodyLimits limits) {
+    std::uint64_t most = std::max<std::uint64_t>(most_state_bytes(program), core::kMaxManifestBytes);
+    for (const auto& slot : program.slots) most = std::max(most, core::slot_bytes(slot.shape));
+    limits.content_bytes = std::min(limits.content_bytes, most);
+    return limits;
+}
+
 Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor::Program& program,
                                                const Hash32& history, const core::HistoryManifest& manifest,
                                                const CustodyLimits& limits) {
@@ -303,6 +348,7 @@ Expected<std::vector<Hash32>> custody_contents(NodeView& node, const vm::tensor:
         // One that is larger than any state content of the program is a file.
         const auto bytes = node.get_content(state, std::min(limits.content_bytes, core::state_content_bytes(program)));
         if (!bytes && bytes.error().name == kContentTooLarge) continue;
+        if (!bytes && is_asked_for(bytes.error()) && node.content_shards(state, limits.shard_level)) continue;
         QUERN_CHECK(bytes);
         if (!core::is_state_content(*bytes)) continue;
         QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(*bytes));

@@ -20,7 +20,12 @@ namespace quern::compute::worker {
 struct CustodyLimits {
     std::uint64_t content_bytes = core::kMaxCustodyContentBytes;  // of each content
     const Cancellation* cancellation = nullptr;                   // requested: worker.stopped (busy)
+    unsigned shard_level = crypto::kContentShardLevel;            // of contents that are there by shard
 };
+
+// The same for contents of a history of this program, none of which is larger than what a state or a manifest is read
+// from: whoever names what it likes as a state has nothing larger fetched.
+[[nodiscard]] CustodyLimits limits_of(const vm::tensor::Program& program, CustodyLimits limits);
 
 inline constexpr std::string_view kWrongCustody = "custody.wrong_manifest";
 

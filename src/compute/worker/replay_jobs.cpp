@@ -260,8 +260,9 @@ Expected<bool> ReplayJobs::custody_checked(Job& job) {
     if (job.custody == nullptr) {
         job.custody = std::make_unique<CustodyRun>(
             context_.connect(), context_.stopping,
-            [live, custody, &store = context_.inputs](NodeView& node, const CustodyLimits& limits) -> Status {
+            [live, custody, &store = context_.inputs](NodeView& node, const CustodyLimits& all) -> Status {
                 QUERN_TRY(const auto inputs, store.load(node, live->task));
+                const CustodyLimits limits = limits_of(inputs->programs.any(), all);
                 QUERN_TRY(const auto history, store.manifest(node, *live));
                 QUERN_TRY(const auto contents, custody_contents(node, inputs->programs.any(),
                                                                 live->claim.history_content, *history, limits));

@@ -170,6 +170,10 @@ std::uint64_t state_bytes(const Program& program) {
     return bytes;
 }
 
+std::uint64_t most_state_bytes(const Program& program, std::uint64_t memory_bytes) {
+    return std::max(file_limit(state_bytes(program), memory_bytes), core::state_content_bytes(program));
+}
+
 std::uint64_t fetched_bytes(const Program& program) {
     std::uint64_t all = 0;
     std::uint64_t largest = 0;
@@ -353,8 +357,7 @@ Expected<std::shared_ptr<const core::HistoryManifest>> InputStore::manifest(Node
 
 Expected<State> InputStore::checkpoint(NodeView& node, const Program& program, const StateRef& named, ThreadPool* pool,
                                        const Cancellation* cancellation) {
-    const std::uint64_t most =
-        std::max(file_limit(state_bytes(program), limits_.memory_bytes), core::state_content_bytes(program));
+    const std::uint64_t most = most_state_bytes(program, limits_.memory_bytes);
     return read_or_restore(node, named.custody, named.content, {most, cancellation},
                            [&] { return read_state(node, program, named, most, pool, cancellation); });
 }

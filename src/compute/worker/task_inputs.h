@@ -33,6 +33,9 @@ struct TaskInputs {
 [[nodiscard]] std::uint64_t fetched_bytes(const vm::tensor::Program& program);
 
 [[nodiscard]] std::uint64_t state_bytes(const vm::tensor::Program& program);  // of a plan's programs any
+// Of the content that a state is read from: a file, or a list of slots. A file is no larger than the memory.
+[[nodiscard]] std::uint64_t most_state_bytes(const vm::tensor::Program& program,
+                                             std::uint64_t memory_bytes = ~std::uint64_t{0});
 
 // What a worker takes on for strangers.
 struct InputLimits {

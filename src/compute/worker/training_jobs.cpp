@@ -422,7 +422,8 @@ Expected<std::optional<Hash32>> TrainingJobs::custody_manifest(Training& trainin
     training.fragments = std::make_unique<CustodyRun>(
         context_.connect(), context_.stopping,
         [=, inputs = training.inputs, made = training.custody_manifest, manifest = std::move(manifest),
-         fault = context_.options.fault.fault](NodeView& node, const CustodyLimits& limits) -> Status {
+         fault = context_.options.fault.fault](NodeView& node, const CustodyLimits& all) -> Status {
+            const CustodyLimits limits = limits_of(inputs->programs.any(), all);
             QUERN_TRY(const auto contents, custody_contents(node, inputs->programs.any(), history, manifest, limits));
             QUERN_TRY(*made, put_custody(node, code, contents, limits));
             if (fault != Fault::bad_custody) return {};

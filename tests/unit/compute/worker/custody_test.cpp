@@ -117,6 +117,56 @@ TEST_F(CustodyTest, takes_a_first_state_that_is_a_file) {
     EXPECT_EQ(required().size(), 7U) << "the slots of that state are not contents of their own";
 }
 
+// As a file of more than a shard is.
+TEST_F(CustodyTest, takes_a_first_state_that_is_there_by_shard) {
+    constexpr unsigned kLevel = 4;
+    Bytes file(crypto::content_shard_bytes(kLevel) * 7 / 2 + 5);
+    for (std::size_t i = 0; i < file.size(); ++i) file[i] = static_cast<std::uint8_t>(i * i >> 5);
+    crypto::ShardHasher hasher(kLevel);
+    hasher.update(file);
+    const crypto::ContentShards list = hasher.finish();
+    ASSERT_EQ(list.id(), crypto::content_id_of(file));
+    contents.lists[list.id()] = list;
+    for (std::size_t i = 0; i < list.tops.size(); ++i) {
+        const BytesView shard = BytesView(file).subspan(i * list.shard_bytes());
+        EXPECT_EQ(node.put_content(to_bytes(shard.first(std::min<std::size_t>(shard.size(), list.shard_bytes())))),
+                  list.id_of(i));
+    }
+    history.checkpoint_contents[0] = list.id();
+    CustodyLimits limits;
+    limits.shard_level = kLevel;
+    const auto needed = custody_contents(node, program, history_content, history, limits);
+    ASSERT_TRUE(needed) << needed.error().to_string();
+    EXPECT_EQ(needed->size(), 7U);
+    const auto id = put_custody(node, kCode, *needed, limits);
+    ASSERT_TRUE(id) << id.error().to_string();
+    const CustodyManifest manifest = fetch_custody(node, *id, kCode).value();
+    EXPECT_TRUE(check_custody(node, manifest, *needed, limits));
+    EXPECT_TRUE(restore_content(node, manifest, list.id(), {}));
+    EXPECT_EQ(contents.files.at(list.id()), file);
+    EXPECT_TRUE(check_custody(node, manifest, *needed, limits_of(program, limits)));
+    limits.content_bytes = file.size() - 1;
+    lose(list.id());
+    contents.asked_leaves.clear();
+    EXPECT_EQ(check_custody(node, manifest, std::vector{list.id()}, limits).error().name, kWrongCustody);
+    const Status too_large = check_custody(node, {kCode, {*manifest.find(list.id())}}, std::vector{list.id()}, limits);
+    EXPECT_EQ(too_large.error().name, "content.too_large");
+    EXPECT_EQ(contents.asked_leaves, std::vector{list.id()}) << "no shard of it is fetched";
+}
+
+TEST_F(CustodyTest, what_no_state_is_read_from_is_too_large) {
+    const std::uint64_t most = limits_of(program, {}).content_bytes;
+    EXPECT_EQ(most, core::kMaxManifestBytes) << "what is small has a history that may be large";
+    tensor::Program large = program;
+    large.slots[1].shape = tensor::Shape{{1, 1, 8'192, 8'192}};
+    const std::uint64_t of_large = limits_of(large, {}).content_bytes;
+    EXPECT_GE(of_large, core::slot_bytes(large.slots[1].shape));
+    EXPECT_LE(of_large, 3 * state_bytes(large));
+    CustodyLimits small;
+    small.content_bytes = 7;
+    EXPECT_EQ(limits_of(program, small).content_bytes, 7U);
+}
+
 TEST_F(CustodyTest, another_program_s_state_has_no_custody) {
     program.slots.pop_back();
     EXPECT_EQ(custody_contents(node, program, history_content, history, {}).error().name, "state.wrong_size");
