@@ -11,6 +11,7 @@
 #include "crypto/content_id.h"
 #include "crypto/hash.h"
 #include "crypto/merkle.h"
+#include "vm/tensor/graph.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -32,6 +33,8 @@ std::uint64_t due_at(const Task& task, const Claim& claim) { return has_claim(cl
 
 // Salts of what a watcher seals: behind the targets of challenges.
 constexpr std::uint32_t kSealSalts = 0x10000;
+// At which contents are read from the node and hashed, at least, while their fragments are made.
+constexpr std::uint64_t kFragmentBytesPerSecond = std::uint64_t{1} << 28;
 bool is_open(const DisputeView& view) { return view.dispute->closed_at == 0 && view.game != nullptr; }
 
 Hash32 salt_of(const Hash32& secret, std::uint32_t target) {
@@ -148,9 +151,18 @@ private:
         // What a game about a segment may ask for once more, and a checkpoint is due after.
         if (!chain::market::has_time_for(me_.speed_class, task_.segment_work, task_.spec.windows.heartbeat_s))
             return "gives a segment less time than this solver needs for it";
+        if (!has_time_for_fragments()) return "gives the proof less time than making its fragments takes";
         if (core::segment_count(chain::market::stretch_of(task_, 0).steps, task_.spec.work.interval) > kMaxSegments)
             return "more checkpoints than this solver keeps";
         return {};
+    }
+
+    // Three states are read once for each custodian, and twice more, before a proof can name their fragments; half of
+    // the window is for the rest. No rule of the chain gives a large state more time than a small one.
+    [[nodiscard]] bool has_time_for_fragments() const {
+        const Uint256 state = Uint256(task_.commit_work / vm::tensor::kTileHashWork) * Uint256(vm::tensor::kTileBytes);
+        const Uint256 read = task_.custodians == 0 ? Uint256() : Uint256(3) * Uint256(task_.custodians + 2) * state;
+        return read <= Uint256(task_.spec.windows.prove_s / 2) * Uint256(kFragmentBytesPerSecond);
     }
 
     void post_progress() {

@@ -297,6 +297,22 @@ TEST_F(Decide, bids_on_no_task_that_asks_for_segments_in_less_time_than_its_spee
     EXPECT_TRUE(attempts_of(actor.decide(world, id)).empty());
 }
 
+TEST_F(Decide, bids_on_no_task_whose_proof_is_due_before_its_fragments_are_made) {
+    const auto id = reach(TaskState::open);
+    TaskClaim live = world.live(id);
+    const auto bids = [&] { return !attempts_of(decide(solver_.me, solver_.view(world, live))).empty(); };
+    live.task.custodians = 12;
+    EXPECT_TRUE(bids());
+    live.task.spec.windows.prove_s = 120;
+    live.task.commit_work = (std::uint64_t{1} << 30) / vm::tensor::kTileBytes * vm::tensor::kTileHashWork;  // 1 GiB
+    EXPECT_FALSE(bids());
+    live.task.spec.windows.prove_s = 340;
+    EXPECT_TRUE(bids());
+    live.task.spec.windows.prove_s = 120;
+    live.task.custodians = 0;
+    EXPECT_TRUE(bids());
+}
+
 TEST_F(Decide, commits_until_the_deadline_and_once) {
     const auto id = reach(ClaimState::committing, truth);
     const Actor actor = first_verifier(id, truth);
