@@ -411,7 +411,8 @@ Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, std::siz
     }
     return {};
 }
-Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, std::size_t place, const CustodyLimits& limits) {
+Status fetch_fragments(NodeView& node, const CustodyManifest& manifest, std::size_t place,
+                       const CustodyLimits& limits) {
     std::size_t done = 0;
     return fetch_fragments(node, manifest, place, limits, done);
 }

@@ -44,7 +44,8 @@ Status CustodyJobs::keep(const CustodyOrder& order, std::size_t& done) {
     const Cancellation over([&turn] { return turn.over(); });
     limits.cancellation = &over;
     const Status kept = fetch_fragments(*context_.node, manifest, order.place, limits, done);
-    if (!kept && kept.error().name == "worker.stopped") return busy(chain::api::kContentOnItsWay, "more than are fetched at once");
+    if (!kept && kept.error().name == "worker.stopped")
+        return busy(chain::api::kContentOnItsWay, "more than are fetched at once");
     return kept;
 }
 

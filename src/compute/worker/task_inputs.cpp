@@ -52,7 +52,8 @@ Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::
 }
 
 // Reads; what nobody serves, or (unless `may_come`) is still on its way, is put together from fragments and read again,
-// a state's list and then its slots. The error of the reading stays where that fails, unless fragments are on their way.
+// a state's list and then its slots. The error of the reading stays where that fails, unless fragments are on their
+// way.
 template <class Read>
 auto read_or_restore(NodeView& node, const CustodyRef& custody, const Hash32& content, const CustodyLimits& limits,
                      Read&& read, bool may_come = true) -> decltype(read()) {

@@ -299,7 +299,9 @@ protected:
             EXPECT_EQ(chain::types::to_json(found->second->claim), chain::types::to_json(live.claim));
             EXPECT_EQ(to_json(found->second->reports), to_json(live.reports));
             ASSERT_EQ(found->second->custody.has_value(), live.custody.has_value()) << live.task.id;
-            if (live.custody) EXPECT_EQ(to_json(*found->second->custody), to_json(*live.custody));
+            if (live.custody) {
+                EXPECT_EQ(to_json(*found->second->custody), to_json(*live.custody));
+            }
         }
     }
     void expect_all() const { expect_all(tasks_); }
