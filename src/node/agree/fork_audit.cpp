@@ -56,15 +56,53 @@ void ForkAudit::suspect(const Bytes20& peer, std::uint64_t number) {
         ++running_;
     }
     log::warning(log::Category::consensus, "a peer has another final block number={} peer={}", number, to_hex0x(peer));
+    ask(peer, number, messages::kMaxRangeBlocks,
+        [this, peer, number](const messages::Range& range) { audit(peer, number, range, true); });
+}
+
+void ForkAudit::ask(const Bytes20& peer, std::uint64_t number, std::uint64_t blocks,
+                    std::function<void(const messages::Range& range)> then) {
     const auto& heights = parts_.rules.heights;
     const std::uint64_t left = heights.last(heights.epoch_of(number)) - number + 1;
-    const messages::GetRange asked{number, std::min<std::uint64_t>(left, messages::kMaxRangeBlocks), 1U << 20};
-    parts_.request_range(peer, asked, kAuditRequestMs, [this, peer, number](Expected<messages::Range> range) {
-        over();
-        if (!range || range->blocks.empty()) return;
-        parts_.duties.post_for(peer, [this, peer, number, range = std::move(*range)](bool in_time) {
-            if (in_time) audit(peer, number, range);
-        });
+    const messages::GetRange asked{number, std::min(left, blocks), 1U << 20};
+    parts_.request_range(peer, asked, kAuditRequestMs,
+                         [this, peer, then = std::move(then)](Expected<messages::Range> range) {
+                             over();
+                             if (!range || range->blocks.empty()) return;
+                             parts_.duties.post_for(peer, [then, range = std::move(*range)](bool in_time) {
+                                 if (in_time) then(range);
+                             });
+                         });
+}
+
+void ForkAudit::find_parting(const Bytes20& peer, const Parted& parted) {
+    const auto& heights = parts_.rules.heights;
+    // Under a committee that is ours as well what it has shown does not hold.
+    if (parted.first == parted.last && parted.number == parted.shown) return parts_.report(peer, parted.offence);
+    {
+        const MutexLock lock(mutex_);
+        ++running_;  // it has begun
+    }
+    if (parted.first == parted.last) {
+        ask(peer, parted.number, messages::kMaxRangeBlocks,
+            [this, peer, parted](const messages::Range& range) { audit(peer, parted.number, range, false); });
+        return;
+    }
+    const std::uint64_t middle = parted.first + (parted.last - parted.first) / 2;
+    const std::uint64_t number = heights.last(middle);
+    ask(peer, number, 1, [this, peer, parted, middle, number](const messages::Range& range) {
+        const auto theirs = sdbft::read_block(range.blocks[0].block);
+        const auto ours = own_hash(number);
+        if (!theirs || theirs->number != number) return parts_.report(peer, p2p::Offence::invalid_block);
+        if (!ours) return;
+        Parted closer = parted;
+        if (theirs->hash == *ours) {
+            closer.first = middle + 1;
+        } else {
+            closer.last = middle;
+            closer.number = number;
+        }
+        find_parting(peer, closer);
     });
 }
 
@@ -73,21 +111,25 @@ void ForkAudit::over() {
     --running_;
 }
 
-void ForkAudit::audit(const Bytes20& peer, std::uint64_t number, const messages::Range& range) {
-    const auto committee = parts_.committee(parts_.rules.heights.epoch_of(number));
+void ForkAudit::audit(const Bytes20& peer, std::uint64_t number, const messages::Range& range, bool first) {
+    const std::uint64_t epoch = parts_.rules.heights.epoch_of(number);
+    const auto committee = parts_.committee(epoch);
     if (!committee) return;
     std::vector<const messages::BlockAnswer*> blocks;
     for (const auto& block : range.blocks) blocks.push_back(&block);
     const auto verdict = judge_range(blocks, number, {}, *committee, parts_.rules);
+    // Signed by others than ours: where histories parted in an earlier epoch, rightly so.
+    if (verdict.blame && verdict.blame->offence == p2p::Offence::invalid_consensus && first && epoch != 0)
+        return find_parting(peer, {0, epoch, number, number, verdict.blame->offence});
     if (verdict.blame) return parts_.report(peer, verdict.blame->offence);
-    const auto first = sdbft::read_block(range.blocks[0].block);
+    const auto theirs = sdbft::read_block(range.blocks[0].block);
     const auto ours = own_hash(number);
     // It has what we have, or shows nothing: what it said was a lie.
-    if (verdict.count == 0 || !first || !ours || first->hash == *ours)
+    if (verdict.count == 0 || !theirs || !ours || theirs->hash == *ours)
         return parts_.report(peer, p2p::Offence::invalid_consensus);
     log::error(log::Category::consensus,
                "THE CHAIN HAS FORKED: TWO BLOCKS ARE FINAL number={} ours={} theirs={} peer={}", number,
-               to_hex0x(*ours), to_hex0x(first->hash), to_hex0x(peer));
+               to_hex0x(*ours), to_hex0x(theirs->hash), to_hex0x(peer));
     convict(peer, number, verdict.certificate);
 }
 

@@ -1,7 +1,9 @@
 // What to do when a peer's final chain is not ours: either it lies, or more than a third of the weight signed two
 // histories. It is asked for the final block at a height where they differ; a valid finalization of it proves the fork,
 // and the certificates about the lower of the two finalized views, ours and the peer's, convict who signed both
-// (doc/consensus.md, Evidence). At most kMaxAudits at once, each peer once in a while. Thread-safe.
+// (doc/consensus.md, Evidence). Histories that parted in an earlier epoch have committees of their own since: what does
+// not hold under ours is looked at in the first epoch in which they differ, found by halving. At most kMaxAudits begin
+// at once, each peer once in a while. Thread-safe.
 #pragma once
 
 #include "base/clock.h"
@@ -43,7 +45,21 @@ public:
 
 private:
     using Committee = chain::consensus::Committee;
-    void audit(const Bytes20& peer, std::uint64_t number, const p2p::messages::Range& range);
+    // Asks for one block and those after it of its epoch, as far as `blocks`; `then` runs as a duty, with one at least.
+    void ask(const Bytes20& peer, std::uint64_t number, std::uint64_t blocks,
+             std::function<void(const p2p::messages::Range& range)> then);
+    // The first epoch in which the peer's history is another is one of [first, last]; it differs at `number`, of the
+    // last. What it has shown at `shown` does not hold under our committee: an offence, if that is of the first one.
+    struct Parted {
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+        std::uint64_t number = 0;
+        std::uint64_t shown = 0;
+        p2p::Offence offence = p2p::Offence::invalid_consensus;
+    };
+    void find_parting(const Bytes20& peer, const Parted& parted);
+    // `first`: nothing was looked at before.
+    void audit(const Bytes20& peer, std::uint64_t number, const p2p::messages::Range& range, bool first);
     void convict(const Bytes20& peer, std::uint64_t number, const chain::consensus::Certificate& theirs);
     void take(const Bytes20& peer, std::uint64_t epoch, std::uint64_t view,
               const p2p::messages::CertificateAnswer& answer);
