@@ -131,7 +131,7 @@ TEST_F(CustodyDuties, who_names_anothers_history_takes_nothing_from_it) {
     compute::core::HistoryManifest history;
     history.interval = 1;
     history.state_roots.resize(3);
-    for (int i = 0; i < 3; ++i) history.checkpoint_contents.push_back(*contents_->put(Bytes(100, i)));
+    for (std::uint8_t i = 0; i < 3; ++i) history.checkpoint_contents.push_back(*contents_->put(Bytes(100, i)));
     claim_.history_content = *contents_->put(compute::core::encode(history));
     put(claim_);
     types::Task lie = task_;

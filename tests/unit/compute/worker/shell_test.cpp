@@ -368,8 +368,9 @@ protected:
             EXPECT_EQ(chain::types::encode_record(known.task), chain::types::encode_record(live.task));
             EXPECT_EQ(chain::types::encode_record(known.claim), chain::types::encode_record(live.claim));
             ASSERT_EQ(known.custody.has_value(), live.custody.has_value());
-            if (live.custody)
+            if (live.custody) {
                 EXPECT_EQ(chain::types::encode_record(*known.custody), chain::types::encode_record(*live.custody));
+            }
         }
         EXPECT_EQ(follower_.lists, 1);
     }
