@@ -11,6 +11,11 @@ class Outcomes(framework.MarketTest):
         """Its worker is gone, and it gives up its games, that about the history first, which is returned."""
         self.wait(number, "disputed")
         self.net.workers.pop(name).kill()
+        # What it had sent opens games, too.
+        address = self.net.accounts[name].address
+        self.net.wait_until(lambda: len({self.net.node.eth_getTransactionCount(address, block)
+                                         for block in ("latest", "pending")}) == 1,
+                            framework.TASK_TIMEOUT_S, f"what {name} has sent to be in blocks")
         games = [d for d in self.disputes(self.net.node.task_get(number)) if not d["closedAt"]]
         for game in sorted(games, key=lambda d: d["target"]):
             if not self.net.node.dispute_get(game["id"])["closedAt"]:  # one that was won makes others moot
