@@ -80,6 +80,25 @@ Status take_custodians(Context& context, const LoadedClaim& live, const std::vec
     return {};
 }
 
+Expected<std::size_t> place_to_answer(const Context& context, const types::Claim& claim,
+                                      const std::optional<Custody>& custody, bool data_ok) {
+    if (!custody) return fail(kNotDrawn);
+    const auto place = market::place_of(*custody, context.sender);
+    if (!place) return fail(kNotDrawn);
+    // Others have ended the custody window: what has come since is kept and paid as well.
+    if (claim.state != ClaimState::custody && !data_ok) return fail("task.wrong_state", types::to_string(claim.state));
+    if (market::awaits_custodians(claim, custody)) return fail("verify.not_active", "custodians are drawn again");
+    if (custody->custodians[*place].receipt != 0) return fail("verify.already_received");
+    return *place;
+}
+
+Status take_receipt(Context& context, Custody& custody, std::size_t place, bool data_ok) {
+    auto& custodian = custody.custodians[place];
+    custodian.receipt = data_ok ? 1 : 2;
+    store_custody(context, custody);
+    return unlock_bond(context, custody.claim.task, Role::custodian, custodian.address, custody.lock);
+}
+
 Expected<Keeping> judge_custodians(Context& context, LoadedClaim& live, bool deadline_passed) {
     auto& [task, claim] = live;
     QUERN_TRY(auto custody, load_custody(context, claim.id));
@@ -120,6 +139,10 @@ Status release_custodians(Context& context, const types::ClaimId& id) {
     custody->lock = Uint256();
     store_custody(context, *custody);
     return {};
+}
+
+void forget_custodians(Context& context, const types::ClaimId& id) {
+    context.state.erase_native(types::key_of<Custody>(id));
 }
 
 Status pay_custodians(Context& context, LoadedClaim& live) {

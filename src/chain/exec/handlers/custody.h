@@ -22,6 +22,13 @@ struct CustodyDraw {
 [[nodiscard]] Status take_custodians(Context& context, const LoadedClaim& live,
                                      const std::vector<types::Address>& drawn, std::uint8_t draws);
 
+// The sender's place, if it may answer so now. Errors: kNotDrawn (lifecycle.h), task.wrong_state, verify.not_active,
+// verify.already_received.
+[[nodiscard]] Expected<std::size_t> place_to_answer(const Context& context, const types::Claim& claim,
+                                                    const std::optional<types::Custody>& custody, bool data_ok);
+// Its answer, whatever that is, frees its lock.
+[[nodiscard]] Status take_receipt(Context& context, types::Custody& custody, std::size_t place, bool data_ok);
+
 enum class Keeping : std::uint8_t { kept, waits, failed };
 // Whether enough custodians have what they were drawn for; a claim without custodians needs none. Where a first draw
 // fails another one is begun, for which the claim waits in custody.
@@ -31,6 +38,8 @@ enum class Keeping : std::uint8_t { kept, waits, failed };
 
 // Unlocks what answers for receipts that are not there.
 [[nodiscard]] Status release_custodians(Context& context, const types::ClaimId& id);
+// The claim has none any more; nothing is locked for it.
+void forget_custodians(Context& context, const types::ClaimId& id);
 // Out of the escrow of a claim that settles: those who have what they were drawn for.
 [[nodiscard]] Status pay_custodians(Context& context, LoadedClaim& live);
 

@@ -416,7 +416,7 @@ Status conclude_custody(Context& context, LoadedClaim& live, bool deadline_passe
         if (drawn) return {};
         if (denied) return void_without_data(context, live);
         // Silence says nothing about the data, and nobody else can: it goes on without custodians.
-        context.state.erase_native(types::key_of<types::Custody>(claim.id));
+        forget_custodians(context, claim.id);
     }
     if (deadline_passed && claim.received < claim.active) {
         const auto silent = [](const types::VerifierReport& report) { return report.custody == 0; };

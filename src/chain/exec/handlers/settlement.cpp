@@ -259,7 +259,7 @@ Expected<bool> delete_claim(Context& context, const types::ClaimId& id, std::siz
     }
     for (std::uint8_t place = 0; place < claim->drawn; ++place)
         context.state.erase_native(types::key_of<types::VerifierReport>(id, place));
-    context.state.erase_native(types::key_of<types::Custody>(id));
+    forget_custodians(context, id);
     context.state.erase_native(types::key_of<Claim>(id));
     --left;
     return true;

@@ -4,7 +4,6 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
-#include "chain/market/custody.h"
 #include "chain/market/delays.h"
 #include "chain/types/probe_event.h"
 #include "compute/core/history.h"
@@ -81,19 +80,6 @@ Status check_receipt(const types::Claim& claim, const types::VerifierReport& rep
     return report.commitment.is_zero() ? Status{} : fail("verify.already_committed");
 }
 
-// The sender's among them. Errors: verify.not_drawn and those of who may not answer.
-Expected<std::size_t> own_place(const Context& context, const types::Claim& claim,
-                                const std::optional<types::Custody>& custody, bool data_ok) {
-    if (!custody) return fail(kNotDrawn);
-    const auto place = market::place_of(*custody, context.sender);
-    if (!place) return fail(kNotDrawn);
-    // Others have ended the custody window: what has come since is kept and paid as well.
-    if (claim.state != ClaimState::custody && !data_ok) return fail("task.wrong_state", types::to_string(claim.state));
-    if (market::awaits_custodians(claim, custody)) return fail("verify.not_active", "custodians are drawn again");
-    if (custody->custodians[*place].receipt != 0) return fail("verify.already_received");
-    return *place;
-}
-
 Status receive(Context& context, types::Claim& claim, types::VerifierReport& report, bool data_ok) {
     if (report.custody == 1) --claim.received;  // it takes that back
     ++(data_ok ? claim.received : claim.missing);
@@ -105,14 +91,6 @@ Status receive(Context& context, types::Claim& claim, types::VerifierReport& rep
     report.custody = data_ok ? 1 : 2;
     store_report(context.state, report);
     return {};
-}
-
-// Whatever it says, it has answered.
-Status receive(Context& context, types::Custody& custody, std::size_t place, bool data_ok) {
-    auto& custodian = custody.custodians[place];
-    custodian.receipt = data_ok ? 1 : 2;
-    context.state.store(types::key_of<types::Custody>(custody.claim), custody);
-    return unlock_bond(context, custody.claim.task, types::Role::custodian, custodian.address, custody.lock);
 }
 
 }  // namespace
@@ -130,14 +108,14 @@ auto Handler<NativeKind::custody_receipt>::check_state(const Context& context, c
     }
     if (report.error().name != kNotDrawn) return fail(report.error());
     QUERN_TRY(prepared.custody, load_custody(context, claim.id));
-    QUERN_TRY(prepared.place, own_place(context, claim, prepared.custody, data.data_ok));
+    QUERN_TRY(prepared.place, place_to_answer(context, claim, prepared.custody, data.data_ok));
     return prepared;
 }
 
 Status Handler<NativeKind::custody_receipt>::apply(Context& context, const Payload& data, Prepared&& prepared) {
     auto& [live, report, custody, place] = prepared;
     QUERN_CHECK(report ? receive(context, live.claim, *report, data.data_ok)
-                       : receive(context, *custody, place, data.data_ok));
+                       : take_receipt(context, *custody, place, data.data_ok));
     emit(context, types::KindGroup::verification,
          events::CustodyReceived{data.task, context.sender, data.stretch, data.data_ok});
     QUERN_CHECK(live.claim.state == ClaimState::custody ? conclude_custody(context, live, false)
