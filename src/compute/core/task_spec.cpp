@@ -73,6 +73,10 @@ chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodia
     return {header.sizes.state_bytes, data, plan.programs().size(), custodians};
 }
 
+std::uint64_t task_state_bytes(const chain::types::Task& task) {
+    return task.commit_work / vm::tensor::kTileHashWork * vm::tensor::kTileBytes;
+}
+
 Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec, std::uint64_t custodians) {
     QUERN_CHECK(check_supported(spec));
     QUERN_TRY(TaskPlan plan, TaskPlan::decode(spec.plan));

@@ -4,6 +4,7 @@
 
 #include "chain/market/windows.h"
 #include "chain/params/params.h"
+#include "chain/types/native_objects.h"
 #include "chain/types/native_tx.h"
 #include "compute/core/history.h"
 #include "compute/core/task_plan.h"
@@ -18,6 +19,9 @@ using chain::params::kMaxWindowSeconds;
 
 // What whoever verifies a task with this plan fetches.
 [[nodiscard]] chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodians);
+
+// Bytes of one state of an accepted task, as its plan's headers have them: the commitment to it hashes each tile.
+[[nodiscard]] std::uint64_t task_state_bytes(const chain::types::Task& task);
 
 // Checks the payload's form, its windows for a network with so many custodians of a claim, its plan, that each of the
 // plan's headers lies under its program's root, and that what it imports lies in its first state; whether it lies in

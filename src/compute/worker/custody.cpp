@@ -52,11 +52,8 @@ public:
         if (is_requested(cancellation_)) return busy("worker.stopped");
         if (length == 0) return Bytes{};
         QUERN_TRY(Bytes bytes, fetch(first, length));
-        const std::vector<Hash32> read = bytes.empty() ? std::vector<Hash32>{} : crypto::content_leaves(bytes);
-        const std::uint64_t number = first / kContentLeafBytes;
-        if (bytes.size() != length || number + read.size() > leaves_.leaves.size() ||
-            !std::equal(read.begin(), read.end(), leaves_.leaves.begin() + static_cast<std::ptrdiff_t>(number)))
-            return busy(kIdMismatch, to_hex(id_) + " leaf " + std::to_string(number));
+        if (bytes.size() != length) return busy(kIdMismatch, to_hex(id_));
+        QUERN_CHECK(check_leaves(id_, bytes, leaves_.leaves, first / kContentLeafBytes));
         return bytes;
     }
     // The next window from `at`, which it moves on; empty at the end.

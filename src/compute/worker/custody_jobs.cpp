@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "chain/market/custody.h"
-#include "compute/core/task_plan.h"
+#include "compute/core/task_spec.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -22,18 +22,16 @@ constexpr std::uint64_t kUncountedBytes = std::uint64_t{16} << 20;
 
 }  // namespace
 
-Expected<std::uint64_t> paid_fragment_bytes(const TaskClaim& live) {
-    const auto& task = live.task;
-    QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
-    const Uint256 counted = chain::market::fragment_bytes(
-        task.custodians, plan.programs().front().header.sizes.state_bytes, chain::market::work_of(task).plan);
+std::uint64_t paid_fragment_bytes(const Task& task) {
+    const Uint256 counted =
+        chain::market::fragment_bytes(task.custodians, core::task_state_bytes(task), chain::market::work_of(task).plan);
     const Uint256 most = counted + counted / kUncountedShare + Uint256(kUncountedBytes);
     return most.fits_u64() ? most.low_u64() : core::kMaxCustodyContentBytes;
 }
 
 Status CustodyJobs::keep(const CustodyOrder& order, std::size_t& done) {
     const TaskClaim& live = *order.live;
-    QUERN_TRY(const std::uint64_t paid, paid_fragment_bytes(live));
+    const std::uint64_t paid = paid_fragment_bytes(live.task);
     const CustodyRef custody = custody_of(live);
     QUERN_TRY(const core::CustodyManifest manifest, fetch_custody(*context_.node, custody.manifest, custody.code));
     if (manifest.bytes_of_each() > paid)

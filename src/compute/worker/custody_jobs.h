@@ -21,9 +21,9 @@ struct CustodyOrder {
     }
 };
 
-// What one custodian of the claim is paid to keep, with room for what fragments are larger by than their share.
-// Error: that of a plan that does not decode.
-[[nodiscard]] Expected<std::uint64_t> paid_fragment_bytes(const TaskClaim& live);
+// What one custodian of a claim of the task is paid to keep, with room for what fragments are larger by than their
+// share.
+[[nodiscard]] std::uint64_t paid_fragment_bytes(const Task& task);
 
 class CustodyJobs {
 public:

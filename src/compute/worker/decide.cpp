@@ -8,10 +8,10 @@
 #include "chain/market/windows.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
+#include "compute/core/task_spec.h"
 #include "crypto/content_id.h"
 #include "crypto/hash.h"
 #include "crypto/merkle.h"
-#include "vm/tensor/graph.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -160,8 +160,8 @@ private:
     // Three states are read once for each custodian, and twice more, before a proof can name their fragments; half of
     // the window is for the rest. No rule of the chain gives a large state more time than a small one.
     [[nodiscard]] bool has_time_for_fragments() const {
-        const Uint256 state = Uint256(task_.commit_work / vm::tensor::kTileHashWork) * Uint256(vm::tensor::kTileBytes);
-        const Uint256 read = task_.custodians == 0 ? Uint256() : Uint256(3) * Uint256(task_.custodians + 2) * state;
+        if (task_.custodians == 0) return true;
+        const Uint256 read = Uint256(3) * Uint256(task_.custodians + 2) * Uint256(core::task_state_bytes(task_));
         return read <= Uint256(task_.spec.windows.prove_s / 2) * Uint256(kFragmentBytesPerSecond);
     }
 

@@ -6,6 +6,14 @@
 
 namespace quern::compute::worker {
 
+Status check_leaves(const Hash32& id, BytesView bytes, std::span<const Hash32> leaves, std::uint64_t first) {
+    const std::vector<Hash32> read = bytes.empty() ? std::vector<Hash32>{} : crypto::content_leaves(bytes);
+    if (read.empty() || first > leaves.size() || read.size() > leaves.size() - first ||
+        !std::equal(read.begin(), read.end(), leaves.subspan(first).begin()))
+        return busy(kIdMismatch, to_hex(id) + " leaf " + std::to_string(first));
+    return {};
+}
+
 Expected<Hash32> NodeView::put_content(BytesView content) {
     const Hash32 id = crypto::content_id_of(content);
     BytesView left = content;

@@ -74,6 +74,11 @@ struct DisputeNews {
     Bytes post;  // that waits for the rival, not checked; empty: none does, or the node does not know it
 };
 
+// That these bytes are the leaves of the content `id` from number `first` on, one at least; `leaves` are all of them.
+// Error content.id_mismatch (busy).
+[[nodiscard]] Status check_leaves(const Hash32& id, BytesView bytes, std::span<const Hash32> leaves,
+                                  std::uint64_t first);
+
 class NodeView {
 public:
     virtual ~NodeView() = default;

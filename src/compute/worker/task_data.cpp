@@ -238,8 +238,8 @@ Expected<TaskData::Leaf> DataReader::fetch(std::size_t set, std::uint64_t number
     const std::uint64_t within = number % from.leaves_per_shard();
     const Hash32 id = from.shard_id(number / from.leaves_per_shard());
     QUERN_TRY(Bytes bytes, node_->read_content(id, within * kContentLeafBytes, leaf_bytes(from.size, number)));
-    if (bytes.empty() || bytes.size() > kContentLeafBytes || crypto::content_leaf(bytes) != hashes[within])
-        return busy(kIdMismatch, to_hex(id) + " leaf " + std::to_string(within));
+    if (bytes.size() > kContentLeafBytes) return busy(kIdMismatch, to_hex(id));
+    QUERN_CHECK(check_leaves(id, bytes, hashes, within));
     return std::make_shared<const Bytes>(std::move(bytes));
 }
 

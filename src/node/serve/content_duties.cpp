@@ -10,6 +10,7 @@
 #include "compute/core/custody_manifest.h"
 #include "compute/core/history.h"
 #include "compute/core/state_content.h"
+#include "compute/core/task_spec.h"
 #include "vm/tensor/graph.h"
 
 namespace quern::node {
@@ -97,7 +98,7 @@ Status keep_history(const Hash32& id, std::uint64_t steps, std::uint64_t interva
 std::uint64_t most_custody_tiles(const chain::types::Task& task) {
     namespace market = chain::market;
     const Uint256 history = market::history_hashes(market::work_of(task).plan) * Uint256(market::kHashBytes);
-    return kCustodyStates * (task.commit_work / vm::tensor::kTileHashWork) +
+    return kCustodyStates * (compute::core::task_state_bytes(task) / vm::tensor::kTileBytes) +
            (history / Uint256(vm::tensor::kTileBytes)).low_u64() + kCustodySlackTiles;
 }
 

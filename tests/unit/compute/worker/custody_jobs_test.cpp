@@ -88,7 +88,7 @@ TEST_F(CustodyJobsTest, what_nobody_has_is_waited_for) {
 }
 
 TEST_F(CustodyJobsTest, more_than_is_paid_for_is_not_kept) {
-    const std::uint64_t paid = paid_fragment_bytes(live).value();
+    const std::uint64_t paid = paid_fragment_bytes(live.task);
     ContentNode node(contents);
     auto& content = manifest.contents[0];
     const auto expect_missing = [&](std::uint64_t size, std::size_t asked) {
