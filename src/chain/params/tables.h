@@ -38,7 +38,9 @@
     X(std::uint64_t, unbonding_blocks, "unbonding_blocks", 640, 0, bits64(40) + 1,                                    \
       "from leaving a role's bond to the withdrawal")                                                                 \
     X(std::uint64_t, no_start_slash_percent, "no_start_slash_percent", 5, 0, 100,                                     \
-      "of a solver's lock, when it lets its task down, or its data cannot be had")                                    \
+      "of a solver's lock, when it lets its task down")                                                               \
+    X(std::uint64_t, data_missing_slash_percent, "data_missing_slash_percent", 8, 0, 100,                             \
+      "of a solver's lock, when those who were drawn say that its data cannot be had; all of it is burned")           \
     X(std::uint64_t, no_reveal_slash_percent, "no_reveal_slash_percent", 10, 0, 100,                                  \
       "of a verifier's lock, when it is silent in one of its steps")                                                  \
     X(std::uint64_t, no_challenge_reveal_slash_percent, "no_challenge_reveal_slash_percent", 50, 0, 100,              \

@@ -80,8 +80,10 @@ TEST(MarketSim, who_does_not_look_loses_as_long_as_errors_are_forced) {
 
 TEST(MarketSim, what_is_known_to_pay_is_said) {
     const auto kind = [](const Outcome& outcome) { return outcome.findings.front().kind; };
-    EXPECT_EQ(kind(play_with("withholding", {{"tasks", 32}})), Finding::Kind::pays);
-    EXPECT_EQ(kind(play_with("withholding", {{"tasks", 32}, {"no_start_slash_percent", 40}})), Finding::Kind::pays_not);
+    EXPECT_EQ(kind(play_with("withholding", {{"tasks", 32}, {"share_percent", 40}})), Finding::Kind::pays);
+    EXPECT_EQ(
+        kind(play_with("withholding", {{"tasks", 32}, {"share_percent", 40}, {"data_missing_slash_percent", 40}})),
+        Finding::Kind::pays_not);
 }
 
 TEST(MarketSim, detection_is_that_of_the_draws) {

@@ -92,7 +92,7 @@ std::string draws_table() {
     constexpr double kBid = 0.8;
     const chain::params::MarketParams market;
     const double lost = static_cast<double>(chain::params::kSolverRewardMultiple) *
-                        static_cast<double>(market.no_start_slash_percent) / 100;
+                        static_cast<double>(market.data_missing_slash_percent) / 100;
     std::string text = "share,draws_1,draws_3,draws_5,draws_7,draws_9,draws_15,earns_3,earns_5,earns_9,earns_15\n";
     for (int percent = 0; percent <= 60; percent += 2) {
         const double share = percent / 100.0;

@@ -394,12 +394,14 @@ bool is_data_missing(const Claim& claim, bool deadline_passed) {
     return 2 * missing > claim.drawn || (deadline_passed && claim.draws >= kMaxDraws && missing > claim.received);
 }
 
-// Nobody can prove that data was withheld, so the solver loses what a proof that does not come costs, and no more: else
-// invented roots would cost less than none. The rest answers for the history as before.
+// Nobody can prove that data was withheld, so the solver loses a part of its lock, and no more: without it invented
+// roots would cost less than none. The rest answers for the history as before. Nobody is paid for saying so.
 Status void_without_data(Context& context, LoadedClaim& live) {
     auto& [task, claim] = live;
-    const Uint256 lost = market::percent_of(claim.locked, context.market().no_start_slash_percent);
-    QUERN_CHECK(slash(context, task, Role::solver, claim.solver, lost, "data_missing"));
+    const Uint256 lost = market::percent_of(claim.locked, context.market().data_missing_slash_percent);
+    SlashShares nobody;
+    nobody.unproven = true;
+    QUERN_CHECK(slash(context, task, Role::solver, claim.solver, lost, "data_missing", nobody));
     claim.locked -= lost;
     bar(task, claim.solver);
     return begin_void(context, live, "data_missing");

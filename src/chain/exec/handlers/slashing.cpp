@@ -47,9 +47,12 @@ Status slash(Context& context, types::Task& task, types::Role role, const types:
     keep_newest(task.slashes, types::SlashRecord{address, role, amount, std::string(reason)});
     emit(context, types::KindGroup::roles, events::Slashed{address, task.id, role, amount, std::string(reason)});
 
-    const auto split = market::split_slash(
-        context.market(), amount,
-        {shares.winner.has_value(), shares.fee, shares.fees.size(), shares.accuser.has_value(), shares.proven_cost});
+    market::SlashSplit split;
+    split.burned = amount;
+    if (!shares.unproven)
+        split = market::split_slash(context.market(), amount,
+                                    {shares.winner.has_value(), shares.fee, shares.fees.size(),
+                                     shares.accuser.has_value(), shares.proven_cost});
     record_payment(context, task, task.submitter, split.to_submitter, "slash_share");
     if (shares.winner) record_payment(context, task, *shares.winner, split.dispute_cost, "dispute_cost");
     for (std::size_t i = 0; i < split.fees.size(); ++i)

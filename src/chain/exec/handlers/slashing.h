@@ -20,9 +20,10 @@ struct SlashShares {
     Uint256 fee{};                            // ... this much each
     std::optional<types::Address> accuser{};  // gets the bounty
     Uint256 proven_cost{};                    // the accuser's
+    bool unproven = false;                    // nobody can show who is right: all of it is burned
 };
 // Takes `amount` out of the locked part of a bond and distributes it: submitter_percent to the submitter, burn_percent
-// burned, then the shares, the rest to the treasury vault (market::split_slash).
+// burned, then the shares, the rest to the treasury vault (market::split_slash); or nothing to anybody.
 [[nodiscard]] Status slash(Context& context, types::Task& task, types::Role role, const types::Address& address,
                            const Uint256& amount, std::string_view reason, const SlashShares& shares = {});
 

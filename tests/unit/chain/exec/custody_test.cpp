@@ -264,7 +264,7 @@ TEST_F(Custodians, silent_ones_pay_and_a_second_draw_decides) {
     const auto missing =
         std::find_if(all.begin(), all.end(), [](const auto& each) { return each.reason == "data_missing"; });
     ASSERT_NE(missing, all.end());
-    EXPECT_EQ(missing->amount, market::percent_of(answers, world.params.market.no_start_slash_percent));
+    EXPECT_EQ(missing->amount, market::percent_of(answers, world.params.market.data_missing_slash_percent));
     EXPECT_TRUE(fees(world.task(id).payments).empty()) << "nobody is paid of what is void";
 }
 

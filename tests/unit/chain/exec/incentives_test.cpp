@@ -251,18 +251,21 @@ protected:
                          types::ChallengeRevealPayload{id, 0, 0, history.root, salt_, history_opening(history)});
     }
     types::RoleBond solver() const { return world.bond(Role::solver, kSolver); }
-    Uint256 share() const { return solver_lock() / Uint256(20); }
+    Uint256 share() const { return market::percent_of(solver_lock(), 8); }
 
     const Hash32 salt_ = crypto::sha256(as_bytes("salt"));
 };
 
-TEST_F(MissingData, costs_as_much_as_a_proof_that_does_not_come) {
+TEST_F(MissingData, costs_a_part_of_the_lock_that_is_burned) {
     const auto id = reach(ClaimState::custody, wrong);
+    const auto [burned, treasury] = std::pair(world.globals().burned, world.globals().treasury_vault);
     say_missing(id);
     EXPECT_EQ(world.task(id).state, TaskState::open);
     EXPECT_EQ(solver().bonded, Uint256(100'000) - share());
     EXPECT_TRUE(solver().locked.is_zero());
-    EXPECT_EQ(paid(world.task(id), kSubmitter, "slash_share"), share() / Uint256(10));
+    EXPECT_EQ(world.globals().treasury_vault, treasury) << "nor is it the treasury's";
+    EXPECT_GE(world.globals().burned - burned, share());
+    EXPECT_EQ(paid(world.task(id), kSubmitter, "slash_share"), Uint256());
     EXPECT_EQ(name(world.one(kSolver, NativeKind::task_bid, types::TaskBidPayload{id, 0, 1})), "bid.barred");
 }
 

@@ -1,6 +1,7 @@
 // The life of a task, handler by handler: what each accepts, what it refuses and by which name.
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/exec/handlers/draw.h"
+#include "chain/market/shares.h"
 #include "lifecycle_fixture.h"
 
 namespace quern::chain::exec::test {
@@ -489,7 +490,7 @@ TEST_F(Lifecycle, missing_data_reopens_the_task_unpaid) {
     EXPECT_EQ(world.reason(id), "data_missing");
     ASSERT_EQ(world.task(id).slashes.size(), 1U);
     EXPECT_EQ(world.task(id).slashes[0].address, kSolver);
-    EXPECT_EQ(world.task(id).slashes[0].amount, solver_lock() / Uint256(20)) << "as for a proof that does not come";
+    EXPECT_EQ(world.task(id).slashes[0].amount, market::percent_of(solver_lock(), 8));
     EXPECT_TRUE(world.bond(Role::solver, kSolver).locked.is_zero()) << "nobody has said anything against the history";
     EXPECT_EQ(world.task(id).barred.size(), 1U);
     for (const auto& verifier : kVerifiers) {

@@ -37,7 +37,7 @@ TEST(Parameters, each_has_a_name_a_meaning_and_a_default_that_is_the_structs) {
         EXPECT_FALSE(parameter.doc.empty()) << parameter.name;
     });
     EXPECT_EQ(names.size(), parameters().size());
-    EXPECT_EQ(names.size(), 45U);
+    EXPECT_EQ(names.size(), 46U);
     EXPECT_TRUE(check_parameters(params));
     EXPECT_EQ(params.block_gas_limit, 300'000'000U);
 }
