@@ -28,9 +28,9 @@ class ManyTasks(framework.MarketTest):
             [("whistleblower", "whistleblower", 100)]
 
     def kill_at_random(self, over):
-        """Every two seconds or so one of the workers; the supervisor brings it back."""
+        """Each second or so one of the workers; the supervisor brings it back."""
         chance = random.Random(SEED)
-        while not over.wait(chance.uniform(1, 3)):
+        while not over.wait(chance.uniform(0.5, 1.5)):
             self.net.workers[chance.choice(KILLED)].signal(9)
             self.kills += 1
 
@@ -47,7 +47,7 @@ class ManyTasks(framework.MarketTest):
 
     def test_all_end_and_nobody_is_paid_twice(self):
         net = self.net
-        self.workers(**dict.fromkeys(KILLED, ""))
+        self.workers(**dict.fromkeys(KILLED, "--max-fees-per-day=100qrn" if COUNT > 20 else ""))
         windows = {"bid_s": 10 + COUNT // 4, "start_s": 60 + COUNT, "heartbeat_s": 60 + 10 * COUNT,
                    "prove_s": 60 + 10 * COUNT, "verify_s": 60 + 10 * COUNT, "challenge_s": 10}
         submitted = {}
@@ -66,7 +66,8 @@ class ManyTasks(framework.MarketTest):
             over.set()
             killer.join()
         print(f"{COUNT} tasks, {self.kills} kills", flush=True)
-        self.assertGreater(self.kills, COUNT // 2)
+        self.assertGreater(self.kills, max(5, COUNT // 8))
+        self.assertLess(net.node.number("eth_gasPrice"), 3 * 10**9, "workers drove up their own price")
 
         tasks = {task["id"]: task for task in all_tasks(net.node)}
         self.assertEqual(set(tasks), set(submitted))

@@ -139,10 +139,10 @@ def send(net, raw, method="eth_sendRawTransaction", timeout=60):
 
 def fee_options(net, account):
     """quern-wallet's options about key, nonce and fees, as of now."""
-    price = net.node.number("eth_gasPrice")
+    price, tip = net.node.number("eth_gasPrice"), net.node.number("eth_maxPriorityFeePerGas")
     return ["--keystore", account.keystore, "--password-file", account.password_file,
             "--nonce", net.node.number("eth_getTransactionCount", account.address, "pending"),
-            "--max-fee", 3 * price, "--tip", price]
+            "--max-fee", 3 * price, "--tip", tip]
 
 
 def chain_options(market):

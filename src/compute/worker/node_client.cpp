@@ -256,6 +256,11 @@ Expected<Uint256> NodeClient::gas_price() {
     return quantity(value);
 }
 
+Expected<Uint256> NodeClient::tip() {
+    QUERN_TRY(const json::Value value, call("eth_maxPriorityFeePerGas", json::Value::array()));
+    return quantity(value);
+}
+
 Expected<std::uint64_t> NodeClient::pending_nonce(const Address& address) {
     QUERN_TRY(const json::Value value,
               call("eth_getTransactionCount", json::Value::array({to_hex0x(address), "pending"})));

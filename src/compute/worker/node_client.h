@@ -38,6 +38,7 @@ public:
     [[nodiscard]] Expected<std::uint64_t> chain_id();
     [[nodiscard]] Expected<MarketNews> market_news(const std::optional<Head>& since) override;
     [[nodiscard]] Expected<Uint256> gas_price() override;
+    [[nodiscard]] Expected<Uint256> tip() override;
     [[nodiscard]] Expected<std::uint64_t> pending_nonce(const chain::types::Address& address) override;
     [[nodiscard]] Expected<std::uint64_t> estimate_gas(const chain::types::Address& from,
                                                        const chain::types::Address& to, BytesView data) override;

@@ -88,7 +88,9 @@ public:
 
     // The newest block, and what changed since a block that it told of before. Error node.bad_answer (busy).
     [[nodiscard]] virtual Expected<MarketNews> market_news(const std::optional<Head>& since) = 0;
+    // Grains per gas: what a transaction costs now, and the part of it above the base fee.
     [[nodiscard]] virtual Expected<Uint256> gas_price() = 0;
+    [[nodiscard]] virtual Expected<Uint256> tip() = 0;
     [[nodiscard]] virtual Expected<std::uint64_t> pending_nonce(const chain::types::Address& address) = 0;
     // Of a call to a reserved address; a call that would fail is an error with the failure's text.
     [[nodiscard]] virtual Expected<std::uint64_t> estimate_gas(const chain::types::Address& from,

@@ -186,7 +186,9 @@ Status Sender::sign_and_send(const Attempt& attempt) {
     tx.chain_id = chain_id_;
     QUERN_TRY(tx.nonce, node_->pending_nonce(address_));
     QUERN_TRY(tx.max_fee_per_gas, spending_.fee_cap(price, kFeeHeadroom));
-    tx.max_priority_fee_per_gas = price;
+    // Nodes advise the tip that was paid before: a whole price would be advised to the next, and grow with each.
+    QUERN_TRY(const Uint256 tip, node_->tip());
+    tx.max_priority_fee_per_gas = std::min(tip, tx.max_fee_per_gas);
     tx.gas_limit = gas_limit_of(attempt.kind, gas);
     tx.native_kind = static_cast<std::uint8_t>(attempt.kind);
     tx.data = attempt.payload;

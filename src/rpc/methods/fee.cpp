@@ -79,11 +79,13 @@ public:
         for (std::uint64_t back = 0; back < kAdviceBlocks && back <= head; ++back) {
             const auto view = chain_->block({BlockSelector::Kind::number, head - back, {}});
             if (!view) break;
-            for (const PaidTip& paid : *table_.of(*view)) tips.push_back(paid.tip);
+            // Where there was room it took no more than this: who proposes, and has its own tips back, raises nobody's.
+            const auto& header = view->block.header;
+            const Uint256 most(header.gas_used < header.gas_limit / 2 ? kDefaultTip : kMaxTip);
+            for (const PaidTip& paid : *table_.of(*view)) tips.push_back(std::min(paid.tip, most));
         }
         std::sort(tips.begin(), tips.end());
         tip_ = tips.empty() ? Uint256(kDefaultTip) : tips[(tips.size() - 1) * kAdvicePercent / 100];
-        tip_ = std::min(tip_, Uint256(kMaxTip));
         head_ = head;
         known_ = true;
         return tip_;
@@ -187,13 +189,14 @@ Status add_fee_methods(Registry& registry, const Backend& backend) {
                                   const auto price = checked_add(chain->next_base_fee(), advice->tip());
                                   return quantity(price.value_or(chain->next_base_fee()));
                               }}));
-    QUERN_CHECK(registry.add({"eth_maxPriorityFeePerGas",
-                              "A tip per gas as transactions of the last blocks paid.",
-                              {},
-                              {"quantity", "grains per gas"},
-                              {},
-                              {{"[]", R"("0x3b9aca00")"}},
-                              [advice, table](const Call&) -> Result { return quantity(advice->tip()); }}));
+    QUERN_CHECK(
+        registry.add({"eth_maxPriorityFeePerGas",
+                      "A tip per gas as transactions of the last blocks paid, at most one gwei where blocks had room.",
+                      {},
+                      {"quantity", "grains per gas"},
+                      {},
+                      {{"[]", R"("0x3b9aca00")"}},
+                      [advice, table](const Call&) -> Result { return quantity(advice->tip()); }}));
     return registry.add({"eth_feeHistory",
                          "Base fees, use of gas and tips of past blocks.",
                          {{"blockCount", Kind::number, true, "how many blocks, at most 1,024"},

@@ -479,6 +479,19 @@ TEST_F(MethodsTest, fees) {
     EXPECT_EQ(error("eth_feeHistory", R"(["0x1","latest",[101]])").code, kInvalidParams);
 }
 
+// A proposer has the tips of its own transactions back: they must not make everybody's dearer for nothing.
+TEST_F(MethodsTest, tips_of_blocks_with_room_are_no_advice) {
+    const auto dear = signed_transaction([](types::Transaction& tx) {
+        tx.max_fee_per_gas = Uint256(90'000'000'000);
+        tx.max_priority_fee_per_gas = Uint256(50'000'000'000);
+    });
+    chain.add_block({dear});
+    EXPECT_EQ(ok("eth_maxPriorityFeePerGas"), json::Value(quantity(1'000'000'000)));
+    chain.add_block({dear}, [](std::size_t, types::Receipt& receipt) { receipt.gas_used = 15'000'000; });
+    chain.add_block({dear}, [](std::size_t, types::Receipt& receipt) { receipt.gas_used = 15'000'000; });
+    EXPECT_EQ(ok("eth_maxPriorityFeePerGas"), json::Value(quantity(50'000'000'000)));
+}
+
 TEST_F(MethodsTest, tasks_are_listed_by_page_and_state) {
     for (std::uint64_t id = 1; id <= 600; ++id) {
         types::Task task;

@@ -89,6 +89,7 @@ public:
     // Nothing else is asked of it.
     Expected<MarketNews> market_news(const std::optional<Head>&) override { return fail("node.down"); }
     Expected<Uint256> gas_price() override { return fail("node.down"); }
+    Expected<Uint256> tip() override { return fail("node.down"); }
     Expected<std::uint64_t> pending_nonce(const Address&) override { return fail("node.down"); }
     Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override {
         return fail("node.down");

@@ -237,6 +237,7 @@ public:
         }
     }
     Expected<Uint256> gas_price() override { return fail("node.down"); }
+    Expected<Uint256> tip() override { return fail("node.down"); }
     Expected<std::uint64_t> pending_nonce(const chain::types::Address&) override { return fail("node.down"); }
     Expected<std::uint64_t> estimate_gas(const chain::types::Address&, const chain::types::Address&,
                                          BytesView) override {

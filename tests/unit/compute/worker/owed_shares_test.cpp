@@ -37,6 +37,7 @@ public:
         return std::optional<Task>(std::move(task));
     }
     Expected<Uint256> gas_price() override { return price; }
+    Expected<Uint256> tip() override { return Uint256(1); }
     Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override {
         return std::uint64_t{1};
     }

@@ -20,6 +20,7 @@ class LossyNode final : public NodeView {
 public:
     Expected<MarketNews> market_news(const std::optional<Head>&) override { return fail("node.rpc_error"); }
     Expected<Uint256> gas_price() override { return Uint256(10); }
+    Expected<Uint256> tip() override { return Uint256(3); }
     Expected<std::uint64_t> pending_nonce(const Address&) override { return mempool.size(); }
     Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override { return 100'000; }
     Expected<Hash32> send_raw(BytesView encoded) override {
@@ -101,6 +102,16 @@ TEST_F(SenderTest, a_lost_answer_makes_no_second_transaction) {
     }
     EXPECT_EQ(node_.mempool.size(), 1U);
     EXPECT_EQ(node_.told, 1) << "the node has it: nothing to repeat";
+}
+
+// Advice follows what is paid: a tip that holds the base fee makes the next one dearer by as much, and so on.
+TEST_F(SenderTest, offers_the_advised_tip_and_not_the_whole_price) {
+    auto sender = *open();
+    EXPECT_EQ(sender.send(tick(1)), Sender::Outcome::sent);
+    const auto tx = chain::types::decode_transaction(node_.last);
+    ASSERT_TRUE(tx);
+    EXPECT_EQ(tx->max_priority_fee_per_gas, Uint256(3));
+    EXPECT_EQ(tx->max_fee_per_gas, Uint256(20));
 }
 
 TEST_F(SenderTest, a_lost_question_is_asked_again_in_the_same_words) {

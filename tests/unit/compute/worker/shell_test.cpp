@@ -175,6 +175,7 @@ public:
     explicit MarketNode(SharedMarket& market) : market_(market) {}
     Expected<MarketNews> market_news(const std::optional<Head>& since) override { return market_.news(since); }
     Expected<Uint256> gas_price() override { return Uint256(20); }
+    Expected<Uint256> tip() override { return Uint256(1); }
     Expected<std::uint64_t> pending_nonce(const Address& address) override { return market_.nonce(address); }
     Expected<std::uint64_t> estimate_gas(const Address& sender, const Address& to, BytesView data) override {
         return market_.estimate(sender, to, data);

@@ -91,6 +91,7 @@ class GreedyNode final : public NodeView {
 public:
     Expected<MarketNews> market_news(const std::optional<Head>&) override { return fail("node.rpc_error"); }
     Expected<Uint256> gas_price() override { return price; }
+    Expected<Uint256> tip() override { return Uint256(1); }
     Expected<std::uint64_t> pending_nonce(const chain::types::Address&) override { return sent.size(); }
     Expected<std::uint64_t> estimate_gas(const chain::types::Address&, const chain::types::Address&,
                                          BytesView) override {
