@@ -12,8 +12,8 @@ for folder in ("contrib/python", "tests/functional"):
 import framework  # noqa: E402
 from quern import events  # noqa: E402
 from quern.devnet import Devnet, run  # noqa: E402
-from quern.market import (DISPUTE_BYTES, WATCH_BYTES, Job, disputes_of, fee_options, licence_texts, spec_options,  # noqa: E402
-                          submit, supply_difference, wait_for_task)
+from quern.market import (DISPUTE_BYTES, WATCH_BYTES, Job, disputes_of, evidence_deposits, fee_options,  # noqa: E402
+                          licence_texts, spec_options, submit, supply_difference, wait_for_task)
 from quern.rpc import RpcError  # noqa: E402
 
 STEPS, INTERVAL = 40, 10
@@ -39,16 +39,18 @@ class Missed(Exception):
 
 
 class Market:
-    """honest: names of HONEST and CUSTODIANS that have an account and a bond. mallory: name -> role, or None for an account alone."""
+    """Of one attack, whose honest are names of HONEST and CUSTODIANS."""
 
-    def __init__(self, directory, mallory, honest=tuple(HONEST), market=None, followers=0, block=None):
+    def __init__(self, directory, attack):
+        honest = attack.honest or tuple(HONEST)
         self.honest = {name: role for name, role in {**HONEST, **CUSTODIANS}.items() if name in honest}
-        self.mallory = mallory
-        roles = {**self.honest, **{name: role for name, role in mallory.items() if role}}
-        accounts = {"submitter": 1000, **{name: 50 for name in [*self.honest, *mallory]}}
-        self.net = Devnet(directory, accounts, [(name, role, BONDS[role]) for name, role in roles.items()],
-                          market={**framework.MARKET, **(market or {})}, block={**framework.BLOCK, **(block or {})},
-                          followers=followers)
+        self.mallory = attack.mallory
+        roles = {**self.honest, **{name: role for name, role in attack.mallory.items() if role}}
+        accounts = {"submitter": 1000, **{name: 50 for name in [*self.honest, *attack.mallory]}, **attack.money}
+        bonds = [(name, role, attack.bonds.get(name, BONDS[role])) for name, role in roles.items()]
+        self.net = Devnet(directory, accounts, bonds,
+                          market={**framework.MARKET, **attack.parameters}, block={**framework.BLOCK, **attack.block},
+                          validators=attack.validators, followers=attack.followers)
         self.directory = directory
 
     def __enter__(self):
@@ -102,7 +104,7 @@ class Market:
         account = self.net.accounts[name]
         options = fee_options(self.net, account)
         if tip is not None:
-            options += ["--tip", tip, "--max-fee", 2 * tip]
+            options[options.index("--max-fee") + 1], options[options.index("--tip") + 1] = 2 * tip, tip
         raw = run("quern-wallet", "native", *options, kind, json.dumps(payload)).split()[-1]
         try:
             return self.node.eth_sendRawTransaction(raw)
@@ -168,7 +170,7 @@ class Market:
 
     # --- money ------------------------------------------------------------------------------------------------------
     def purses(self):
-        """All that is whose: balance, bonds (those on their way out, too), escrows, deposits; at one height."""
+        """All that is whose: balance, bonds (those on their way out, too), validators' stakes, escrows, deposits; at one height."""
         node = self.node
         deposit = DISPUTE_BYTES * int(node.quern_params()["market"]["storage_deposit_per_byte"])
         while True:
@@ -181,6 +183,10 @@ class Market:
 
             for bond in node.stake_roles():
                 add(bond["address"], int(bond["bonded"], 16) + sum(int(entry["amount"], 16) for entry in bond["unbonding"]))
+            for validator in node.stake_validators()["validators"]:
+                add(validator["address"], int(validator["stake"], 16))
+            for address, deposit in evidence_deposits(node).items():
+                add(address, deposit)
             for task in node.task_list(state="all", start=1, limit=100)["tasks"]:
                 add(task["submitter"], int(task["escrow"], 16))
             for dispute in node.dispute_list(limit=500)["disputes"]:

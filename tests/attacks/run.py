@@ -15,11 +15,12 @@ import time
 
 import challenges  # noqa: F401
 import control  # noqa: F401
+import crowds  # noqa: F401
 import reports  # noqa: F401
 import training  # noqa: F401
 import watching  # noqa: F401
 from attack import ATTACKS
-from market import HONEST, Market, Missed, Refused, RpcError, framework
+from market import Market, Missed, Refused, RpcError, framework
 
 from quern.processes import popen
 
@@ -38,8 +39,7 @@ def one(attack):
     began = time.monotonic()
     try:
         directory = framework.temporary_directory(f"quern-attack-{attack.name}-")
-        with Market(directory, attack.mallory, attack.honest or tuple(HONEST), attack.parameters, attack.followers,
-                    attack.block) as market:
+        with Market(directory, attack) as market:
             caught = attack.play(market)
             gain, lost = market.balance(attack.purse)
             row.update(caught=caught, gain=gain - attack.fair(market), lost=lost)

@@ -3,6 +3,8 @@ import struct
 
 # name: (group address' last byte, indexed fields, other fields); types as in the signature
 EVENTS = {
+    "EvidenceCommitted": (1, [("reporter", "address")], [("commitment", "bytes32"), ("deposit", "uint256")]),
+    "EvidenceReleased": (1, [("reporter", "address")], [("deposit", "uint256")]),
     "CheckpointPosted": (3, [("task", "uint64")], [("step", "uint64"), ("stateRoot", "bytes32"), ("loss", "uint32")]),
     "TaskStateChanged": (3, [("task", "uint64")], [("from", "uint8"), ("to", "uint8"), ("reason", "string"),
                                                    ("deadline", "uint64")]),

@@ -205,8 +205,17 @@ def all_tasks(node):
     return tasks
 
 
+def evidence_deposits(node):
+    """What is kept for commitments to evidence: account -> grains."""
+    kept = {}
+    for name, sign in (("EvidenceCommitted", 1), ("EvidenceReleased", -1)):
+        for event in events.find(node, name):
+            kept[event["reporter"]] = kept.get(event["reporter"], 0) + sign * event["deposit"]
+    return kept
+
+
 def supply_difference(net):
-    """Adds up everything at one height: balances, bonds, stakes, escrows, vaults, burned; less what was minted.
+    """Adds up everything at one height: balances, bonds, stakes, escrows, deposits, vaults, burned; less what was minted.
 
     All accounts of the chain must be the network's own.
     """
@@ -221,6 +230,7 @@ def supply_difference(net):
         tasks = all_tasks(node)
         total += sum(int(task["escrow"], 16) for task in tasks)
         total += sum(int(dispute["deposit"], 16) for dispute in node.dispute_list(limit=500)["disputes"])
+        total += sum(evidence_deposits(node).values())
         waiting = sum(claim["commitments"] for task in tasks for claim in (task["claim"], task["nextClaim"]) if claim)
         market = node.quern_params()["market"]
         per_byte = int(market["storage_deposit_per_byte"])
