@@ -1,11 +1,14 @@
 """Those who take the room that others need: in blocks, and in lists that hold no more than so many."""
+import hashlib
 import json
 import os
 
-from market import fee_options, run
+from attack import Attack
+from keys import Key, rlp
+from market import RpcError, fee_options, run
 from reports import BoughtDraw
 
-GWEI = 10**9
+GWEI, QRN = 10**9, 10**18
 
 
 def room_of(block):
@@ -81,3 +84,71 @@ class LaneSpam(BoughtDraw):
             market.require(not receipt or int(receipt["blockNumber"], 16) > closed, "what pays little did not wait")
         self.another_round(market, number)
         return f"the lane of due moves: {moves} in {len(blocks)} blocks that were full to others: wrong_result by the leaf"
+
+
+def double_vote(market, name):
+    """Evidence against a validator: two NOTARIZE of one view, that of a block and another, signed by its key."""
+    node, key = market.node, Key(f"1/{name}")
+    epoch, view = node.sdbft_status()["epoch"], 1
+    identity = bytes.fromhex(node.quern_nodeInfo()["genesisHash"][2:]) + (7878).to_bytes(8, "big")
+    votes = []
+    for block in (bytes.fromhex(node.eth_getBlockByNumber("latest", False)["hash"][2:]), b"\x5a" * 32):
+        signed = b"QUERN-SDBFT-VOTE" + identity + epoch.to_bytes(8, "big") + b"\2" + view.to_bytes(8, "big") + block
+        votes.append([2, block, key.signature(hashlib.sha256(signed).digest())])
+    return "0x" + rlp([epoch, view, key.public_bytes, *votes]).hex()
+
+
+class SquattedEvidence(Attack):
+    """Of those who pay no fee for evidence the pool holds 64. Two validators are mallory's: of the one it tells all that it
+    has, over and over, so that nobody is heard who has something about the other."""
+
+    name = "squatted-evidence"
+    what = "double-signs, and keeps all places for reports without a fee taken by reports about another validator of its own"
+    mallory, honest = {f"mallory{i}": None for i in range(1, 9)}, ("verifier1", "verifier2")
+    purse = (*mallory, "validator2", "validator3")
+    validators = 4
+    block = {"min_block_ms": 700, "max_idle_ms": 800, "epoch_length": 16}
+    places = 64
+
+    @staticmethod
+    def report(evidence, *key, nonce=0):
+        return run("quern-wallet", "submit-evidence", *key, "--nonce", nonce, "--max-fee", 0, "--tip", 0, "--at-once",
+                   "--evidence", evidence).strip()
+
+    def play(self, market):
+        node, reporter = market.node, market.net.accounts["verifier1"]
+        known, hidden = double_vote(market, "validator2"), double_vote(market, "validator3")
+        for i, name in enumerate(self.mallory):
+            market.act(name, "evidence_commit", {"commitment": "0x" + f"{i + 1:02x}" * 32})
+        commit, report = run("quern-wallet", "submit-evidence", *fee_options(market.net, reporter), "--evidence",
+                             hidden).split()
+        committed = int(market.receipt(node.eth_sendRawTransaction(commit))["blockNumber"], 16)
+        crowd = [self.report(known, "--seed", f"crowd/{i}") for i in range(self.places)]
+        other = market.net.accounts["verifier2"]
+        free = self.report(hidden, "--keystore", other.keystore, "--password-file", other.password_file)
+        height = market.until(lambda: (found := node.height()) >= committed + 7 and found, "the commitment to be old")
+        market.until(lambda: node.height() > height, "a new block", every=0.01)
+        before = node.number("eth_getBalance", reporter.address)
+        answers = {answer["id"]: answer for answer in node.post(
+            [{"jsonrpc": "2.0", "id": i, "method": "eth_sendRawTransaction", "params": [raw]}
+             for i, raw in enumerate([*crowd, free])])}
+        taken = sum("result" in answers[i] for i in range(self.places))
+        market.require(taken == self.places, f"only {taken} of the crowd were taken")
+        last = answers[self.places].get("error", {}).get("message", "taken")
+        market.require("full" in last, f"one more without a fee: {last}")
+        market.receipt(node.eth_sendRawTransaction(report))
+        paid = node.number("eth_getBalance", reporter.address) - before
+        convicted = {market.net.name_of(entry["address"]): market.net.name_of(entry["reporter"])
+                     for entry in node.stake_validators()["validators"] if entry["tombstoned"]}
+        market.require(convicted.get("validator3") == "verifier1", f"convicted, and by whom: {convicted}")
+        market.require(paid > 49 * QRN, f"the reporter was paid {paid} grains")
+        market.until(lambda: "already_convicted" in self.refused(node, free), "the crowd's places to be free", 10)
+        market.net.wait_for_blocks(3)
+        return f"a report with a fee needs no place of theirs: {paid / QRN:.0f} QRN, a twentieth, to who sent it"
+
+    @staticmethod
+    def refused(node, raw):
+        try:
+            return node.eth_sendRawTransaction(raw)
+        except RpcError as error:
+            return error.message
