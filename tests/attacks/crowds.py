@@ -5,7 +5,7 @@ import os
 
 from attack import Attack
 from keys import Key, rlp
-from market import RpcError, fee_options, run
+from market import Refused, RpcError, fee_options, run
 from reports import BoughtDraw
 
 GWEI, QRN = 10**9, 10**18
@@ -95,7 +95,7 @@ def double_vote(market, name):
     for block in (bytes.fromhex(node.eth_getBlockByNumber("latest", False)["hash"][2:]), b"\x5a" * 32):
         signed = b"QUERN-SDBFT-VOTE" + identity + epoch.to_bytes(8, "big") + b"\2" + view.to_bytes(8, "big") + block
         votes.append([2, block, key.signature(hashlib.sha256(signed).digest())])
-    return "0x" + rlp([epoch, view, key.public_bytes, *votes]).hex()
+    return "0x" + rlp([epoch, view, key.public, *votes]).hex()
 
 
 class SquattedEvidence(Attack):
@@ -152,3 +152,54 @@ class SquattedEvidence(Attack):
             return node.eth_sendRawTransaction(raw)
         except RpcError as error:
             return error.message
+
+
+class SquattedSeals(Attack):
+    """Half of what whistleblowers have bonded is mallory's, the other half enough for whistleblower1 to be drawn for each
+    report. It looks when all of them have sealed."""
+
+    name, what = "squatted-seals", "twelve addresses seal verdicts about all reports, drawn or not, and never open them"
+    mallory = {**{f"mallory{i}": "whistleblower" for i in range(1, 13)}, "mallory13": None}
+    bonds, money = {f"mallory{i}": 8 for i in range(1, 13)}, {"mallory13": 150}
+    parameters = {"forced_error_inverse": 1}
+
+    @staticmethod
+    def seal(market, name, claim, task, place):
+        key = Key(f"1/{name}")
+        message = hashlib.sha256(b"quern.watch" + bytes.fromhex(claim["forcedBeacon"][2:]) + b"\x52" + task.to_bytes(8, "big")
+                                 + bytes(2 + 4) + claim["id"]["round"].to_bytes(4, "big") + claim["draws"].to_bytes(8, "big") +
+                                 bytes([place])).digest()
+        return {"task": task, "stretch": 0, "report": place, "seal": "0x" + "5a" * 32, "publicKey": "0x" + key.public.hex(),
+                "proof": "0x" + key.lot(message)[0].hex()}
+
+    def play(self, market):
+        market.work("solver1", "verifier1", "verifier2", "verifier3")
+        number = market.submit(challenge_s=25)
+        market.wait(number, "challenge")
+        market.act("mallory13", "bond", {"role": 3, "amount": hex(100 * QRN)})
+        claim = market.task(number)["claim"]
+        tried = {(name, place): market.send(name, "watch_commit", self.seal(market, name, claim, number, place))
+                 for name in self.mallory for place in range(3)}
+        said = {}
+        for (name, place), transaction in tried.items():
+            try:
+                market.receipt(transaction)
+                said.setdefault("taken", []).append((name, place))
+            except Refused as refused:
+                said.setdefault(refused.name, []).append((name, place))
+        market.work("whistleblower1")
+        taken = said.pop("taken", [])
+        for name, place in taken[:1]:
+            caught = market.refusal(name, "watch_commit", self.seal(market, name, claim, number, place))
+            market.require(caught == "watch.already_sealed", f"a second seal: {caught}")
+        market.require(set(said) == {"watch.not_drawn", "watch.bond_too_young"}, f"refused by {set(said)}")
+        market.require(all(name == "mallory13" for name, _ in said["watch.bond_too_young"]), f"too young: {said}")
+        most = max(sum(place == report for _, place in taken) for report in range(3))
+        market.require(most < 8, "all places of a report were theirs")
+        task = market.settled(number)
+        pots = [event["amount"] for event in market.told("Paid", number, reason="jackpot")
+                if market.net.name_of(event["to"]) == "whistleblower1"]
+        tax = int(task["spec"]["money"]["tax"], 16)
+        market.require(pots == 3 * [tax // 3], f"jackpots of {pots} grains")
+        return (f"{len(said['watch.not_drawn'])} of {len(tried) - 3} were watch.not_drawn, who bonded late watch.bond_too_young; "
+                f"all three jackpots whole")

@@ -81,11 +81,12 @@ def prove(curve, sk, alpha):
     return Y, gamma + c + s.to_bytes(32, "big"), hashlib.sha256(curve.suite + b"\x03" + gamma + b"\x00").digest()
 
 
-sk = 0xc9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721
-_, pi, beta = prove(P256, sk, b"sample")
-assert pi.hex() == ("035b5c726e8c0e2c488a107c600578ee75cb702343c153cb1eb8dec77f4b5071b4a53f0a46f018bc2c56e58d383f2305"
-                    "e0975972c26feea0eb122fe7893c15af376b33edf7de17c6ea056d4d82de6bc02f"), pi.hex()
-assert beta.hex() == "a3ad7b0ef73d8fc6655053ea22f9bede8c743f08bbed3d38821f0e16474b505e", beta.hex()
-for sk, alpha in ((1, b""), (sk, b"sample"), (K256.n - 1, b"test"), (sk, bytes(range(32)))):
-    Y, pi, beta = prove(K256, sk, alpha)
-    print(f"key    {sk:064x}\npublic {Y.hex()}\nalpha  {alpha.hex()}\nproof  {pi.hex()}\noutput {beta.hex()}\n")
+if __name__ == "__main__":
+    sk = 0xc9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721
+    _, pi, beta = prove(P256, sk, b"sample")
+    assert pi.hex() == ("035b5c726e8c0e2c488a107c600578ee75cb702343c153cb1eb8dec77f4b5071b4a53f0a46f018bc2c56e58d383f2305"
+                        "e0975972c26feea0eb122fe7893c15af376b33edf7de17c6ea056d4d82de6bc02f"), pi.hex()
+    assert beta.hex() == "a3ad7b0ef73d8fc6655053ea22f9bede8c743f08bbed3d38821f0e16474b505e", beta.hex()
+    for sk, alpha in ((1, b""), (sk, b"sample"), (K256.n - 1, b"test"), (sk, bytes(range(32)))):
+        Y, pi, beta = prove(K256, sk, alpha)
+        print(f"key    {sk:064x}\npublic {Y.hex()}\nalpha  {alpha.hex()}\nproof  {pi.hex()}\noutput {beta.hex()}\n")
