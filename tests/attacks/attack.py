@@ -8,12 +8,12 @@ class Attack:
     name, what: as the table shows them. mallory: the attackers' accounts, name -> role of their bond (None: no bond).
     purse: whose money counts as the attackers', all of mallory by default. honest: who of the honest parties has a bond.
     money, bonds: QRN of accounts and bonds that have others than all. parameters, block: genesis parameters besides the
-    tests'. validators: nodes that vote, each with 1000 QRN; followers: nodes besides.
+    tests'. validators: QRN of each node that votes; followers: nodes besides.
     known: why this one still pays, or costs its author too little (doc/market.md, "Known to be open")."""
 
     name = what = ""
     mallory, purse, honest, parameters, block, followers = {}, None, None, {}, {}, 0
-    money, bonds, validators = {}, {}, 1
+    money, bonds, validators = {}, {}, (1000,)
     known = None
     listed = True  # False: runs when it is named, and is no row of the table
 

@@ -5,7 +5,7 @@ import os
 
 from attack import Attack
 from keys import Key, rlp
-from market import Refused, RpcError, fee_options, run
+from market import STEPS, Refused, RpcError, fee_options, run
 from reports import BoughtDraw
 
 GWEI, QRN = 10**9, 10**18
@@ -54,7 +54,7 @@ class LaneSpam(BoughtDraw):
 
     def play(self, market):
         self.signed, self.sent = self.sign(market), {name: 0 for name in self.spammers}
-        number = self.lie(market, heartbeat_s=10, prove_s=10, bid_s=10, start_s=10, challenge_s=10)
+        number = self.lie(market, "whistleblower1", heartbeat_s=10, prove_s=10, bid_s=10, start_s=10, challenge_s=10)
         games = market.until(lambda: len(found := market.disputes(number)) == 4 and found, "four games", every=0.02)
         game = next(found for found in games if found["target"] == 0)
         self.feed(market, self.ahead)
@@ -106,7 +106,7 @@ class SquattedEvidence(Attack):
     what = "double-signs, and keeps all places for reports without a fee taken by reports about another validator of its own"
     mallory, honest = {f"mallory{i}": None for i in range(1, 9)}, ("verifier1", "verifier2")
     purse = (*mallory, "validator2", "validator3")
-    validators = 4
+    validators = (1000,) * 4
     block = {"min_block_ms": 700, "max_idle_ms": 800, "epoch_length": 16}
     places = 64
 
@@ -203,3 +203,59 @@ class SquattedSeals(Attack):
         market.require(pots == 3 * [tax // 3], f"jackpots of {pots} grains")
         return (f"{len(said['watch.not_drawn'])} of {len(tried) - 3} were watch.not_drawn, who bonded late watch.bond_too_young; "
                 f"all three jackpots whole")
+
+
+def rival_history(start, strides, salt):
+    """(root, opening) of made-up states behind the first one."""
+    sha = lambda *parts: hashlib.sha256(b"".join(parts)).digest()
+    nodes, path = [start, *(sha(salt, bytes([i])) for i in range(strides))], []
+    count = len(nodes)
+    while len(nodes) > 1:
+        path.append(nodes[1])
+        pairs = [sha(nodes[i], nodes[i + 1], b"\1") for i in range(0, len(nodes) - 1, 2)]
+        nodes = pairs + nodes[2 * len(pairs):]
+    return sha(count.to_bytes(8, "big"), nodes[0], b"\5"), rlp([path])
+
+
+class SquattedRivals(BoughtDraw):
+    """Each place is taken by a game that is lost on purpose; who is honest comes when none is left."""
+
+    name, what = "squatted-rivals", "the same, and a friend takes all places for games about the lie, and loses every one"
+    mallory = {**BoughtDraw.mallory, "mallory5": "whistleblower"}
+    bonds, money = {"mallory5": 2200}, {"mallory5": 100}
+    places = 64
+
+    def accuse(self, market, task):
+        """Takes all places and gives each game up."""
+        claim, address = task["claim"], bytes.fromhex(market.address("mallory5")[2:])
+        about = {"task": task["id"], "stretch": 0}
+        commits, reveals = [], []
+        for i in range(self.places):
+            salt = bytes([i + 1]) * 32
+            root, opening = rival_history(bytes.fromhex(claim["startRoot"][2:]), STEPS // task["spec"]["work"]["stride"], salt)
+            commits.append({**about, "commitment": "0x" + hashlib.sha256(address + root + salt).hexdigest()})
+            reveals.append({**about, "target": 0, "claim": "0x" + root.hex(), "salt": "0x" + salt.hex(),
+                            "opening": "0x" + opening.hex()})
+        market.act_all("mallory5", "challenge_commit", commits)
+        market.act_all("mallory5", "challenge_reveal", reveals)
+        games = [game["id"] for game in market.disputes(task["id"])]
+        market.require(len(games) == self.places, f"{len(games)} games")
+        market.work("whistleblower1")
+        market.act_all("mallory5", "dispute_concede", [{"dispute": game} for game in games])
+
+    def play(self, market):
+        number = self.lie(market, challenge_s=40)
+        self.accuse(market, market.wait(number, "proved", "custody", "committing", "revealing", "challenge"))
+        task = market.settled(number)
+        lost = [event["amount"] for event in market.told("Slashed", number, reason="false_accusation")]
+        stake = lost[0]
+        market.require(lost == [stake * (i + 1) for i in range(self.places)], f"stakes of {lost}")
+        passed = len(market.told("Slashed", number, reason="passed_wrong_result"))
+        market.require(passed >= 3, f"{passed} who passed it have lost")
+        tried = market.transactions("challenge_commit", number, market.address("whistleblower1"))
+        market.require(len(tried) <= passed, f"{len(tried)} commitments for {passed} games")
+        against = {reason for name, reason in market.slashes(number) if name in self.honest}
+        market.require(not against, f"honest parties lost {against}")
+        market.require(not market.told("Paid", number, reason="verifier_fee"), "who passed it was paid")
+        return (f"stakes of 1 to {self.places}, {sum(lost) // stake} in all: slash false_accusation; {passed} x "
+                f"passed_wrong_result. The lie is settled, {task['reason']}")

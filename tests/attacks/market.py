@@ -50,7 +50,7 @@ class Market:
         bonds = [(name, role, attack.bonds.get(name, BONDS[role])) for name, role in roles.items()]
         self.net = Devnet(directory, accounts, bonds,
                           market={**framework.MARKET, **attack.parameters}, block={**framework.BLOCK, **attack.block},
-                          validators=attack.validators, followers=attack.followers)
+                          validators=len(attack.validators), stakes=list(attack.validators), followers=attack.followers)
         self.directory = directory
 
     def __enter__(self):
@@ -111,6 +111,17 @@ class Market:
         except RpcError as error:
             raise Refused(error.message) from None
 
+    def act_all(self, name, kind, payloads):
+        """The same for each of them, one after the other, in as few blocks as will be."""
+        account = self.net.accounts[name]
+        options = list(map(str, fee_options(self.net, account)))
+        at, sent = options.index("--nonce") + 1, []
+        for payload in payloads:
+            sent.append(self.node.eth_sendRawTransaction(
+                run("quern-wallet", "native", *options, kind, json.dumps(payload)).split()[-1]))
+            options[at] = str(int(options[at]) + 1)
+        return [self.receipt(transaction) for transaction in sent]
+
     def receipt(self, transaction):
         receipt = self.until(lambda: self.node.eth_getTransactionReceipt(transaction), "a transaction", 60)
         if receipt["status"] != "0x1":
@@ -170,7 +181,7 @@ class Market:
 
     # --- money ------------------------------------------------------------------------------------------------------
     def purses(self):
-        """All that is whose: balance, bonds (those on their way out, too), validators' stakes, escrows, deposits; at one height."""
+        """All that is whose, at one height: balance, bonds (those on their way out, too), stakes, escrows, deposits."""
         node = self.node
         deposit = DISPUTE_BYTES * int(node.quern_params()["market"]["storage_deposit_per_byte"])
         while True:

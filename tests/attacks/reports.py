@@ -104,8 +104,8 @@ class BoughtDraw(Attack):
     mallory = {"mallory1": "solver", "mallory2": "verifier", "mallory3": "verifier", "mallory4": "verifier"}
     honest = ("solver1", "whistleblower1")
 
-    def lie(self, market, **spec):
-        market.work("whistleblower1", mallory1=f"{CHEAP} --test-fault=flip_element",
+    def lie(self, market, *watchers, **spec):
+        market.work(*watchers, mallory1=f"{CHEAP} --test-fault=flip_element",
                     **{f"mallory{i}": "--test-fault=pass_without_work" for i in (2, 3, 4)})
         return market.submit(**spec)
 
@@ -122,7 +122,7 @@ class BoughtDraw(Attack):
         market.settled(number, round=1)
 
     def play(self, market):
-        self.beaten(market, self.lie(market))
+        self.beaten(market, self.lie(market, "whistleblower1"))
         return "one whistleblower's games: wrong_result, 3 x passed_wrong_result"
 
 
@@ -132,7 +132,7 @@ class BoughtDrawAndPlaces(BoughtDraw):
     parameters = {"max_commitments": 4}
 
     def play(self, market):
-        number = self.lie(market, challenge_s=30)
+        number = self.lie(market, "whistleblower1", challenge_s=30)
         market.wait(number, "proved", "custody", "committing", "revealing", "challenge")
         for i in range(4):
             market.act(f"mallory{5 + i % 2}", "challenge_commit",
