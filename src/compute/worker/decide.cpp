@@ -497,7 +497,9 @@ private:
             send.attempts.back().each_block = true;
         }
         const bool window_open = claim_.challenge_until == 0 || next_ms_ < claim_.challenge_until;
-        if (accusation.stands && accuser.stakes && !claim_.voided && window_open) {
+        // Where all games are taken a reveal has its stake back, again and again.
+        const bool has_place = (accusation.target == 0 ? claim_.rivals : claim_.report_rivals) < me_.max_disputes;
+        if (accusation.stands && accuser.stakes && !claim_.voided && window_open && has_place) {
             const Hash32 commitment = core::challenge_commitment(me_.address, accusation.claim, salt);
             send.attempts.push_back(
                 attempt(draw_purpose("challenge_commit") + target, NativeKind::challenge_commit,

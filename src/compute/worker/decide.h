@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "chain/params/params.h"
 #include "chain/types/native_objects.h"
 #include "compute/core/dispute_strategy.h"
 #include "compute/worker/faults.h"
@@ -50,6 +51,7 @@ struct Me {
     // The chain's forced_error_inverse; nullopt: not known so far, and nothing is revealed that depends on it.
     std::optional<std::uint64_t> forced_error_inverse{};
     Fault fault = Fault::none;  // test builds only: those of wrong choices; others are the replays' and trainings'
+    std::uint64_t max_disputes = chain::params::MarketParams{}.max_disputes;  // the chain's, once it matters
 };
 
 // --- What this process has found out so far --------------------------------------------------------------------------

@@ -165,6 +165,8 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
             claims.insert(TaskOrder{live}.id());
             named.insert(live->claim.disputes.begin(), live->claim.disputes.end());
             for (const auto& report : live->reports) results.insert(report.result_root);
+            if (live->claim.rivals + live->claim.report_rivals != 0)
+                if (const auto* const told = market()) me_.max_disputes = told->max_disputes;
             read_disputes(*live);
             seen_at_[id] = height_;
         }

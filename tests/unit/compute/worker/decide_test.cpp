@@ -470,6 +470,24 @@ TEST_F(Decide, asks_for_the_probes_of_a_report_that_has_others_and_accuses_it) {
     EXPECT_EQ(dispute.defender, asked[0].verifier);
 }
 
+TEST_F(Decide, nothing_is_committed_where_there_is_no_place_for_a_game) {
+    const auto id = reach(ClaimState::challenge, wrong);
+    whistleblower_.published = &wrong;
+    whistleblower_.me.max_disputes = 2;
+    TaskClaim live = world.live(id);
+    const auto commits = [&] {
+        const auto all = attempts_of(decide(whistleblower_.me, whistleblower_.view(world, live)));
+        EXPECT_NE(find(all, NativeKind::challenge_reveal), nullptr) << "what it has staked it wants back";
+        return find(all, NativeKind::challenge_commit) != nullptr;
+    };
+    live.claim.report_rivals = 2;
+    EXPECT_TRUE(commits()) << "these are games about reports";
+    live.claim.rivals = 1;
+    EXPECT_TRUE(commits());
+    live.claim.rivals = 2;
+    EXPECT_FALSE(commits());
+}
+
 TEST_F(Decide, a_void_round_takes_reveals_only_and_those_only_for_a_while) {
     const auto id = reach(ClaimState::challenge, wrong);
     whistleblower_.published = &wrong;
