@@ -20,7 +20,7 @@ class LaneSpam(BoughtDraw):
     that nothing with a lower tip finds 21,000 gas. Base fees begin low, or nobody could pay for so many full blocks."""
 
     name = "lane-spam"
-    what = "the same, and others fill all blocks, at tips that no worker may offer, until its games are over"
+    what = "bought-draw, and others fill all blocks, at tips that no worker may offer, until its games are over"
     sizes = {15_000_000: 330, 5_000_000: 45, 1_600_000: 60, 500_000: 60, 150_000: 60, 21_000: 140}  # gas: transactions
     spammers = {f"mallory{5 + i}": gas for i, gas in enumerate(sizes)}
     mallory = {**BoughtDraw.mallory, **{name: None for name in spammers}, "mallory11": None}
@@ -220,7 +220,7 @@ def rival_history(start, strides, salt):
 class SquattedRivals(BoughtDraw):
     """Each place is taken by a game that is lost on purpose; who is honest comes when none is left."""
 
-    name, what = "squatted-rivals", "the same, and a friend takes all places for games about the lie, and loses every one"
+    name, what = "squatted-rivals", "bought-draw, and a friend takes all places for games about the lie, and loses every one"
     mallory = {**BoughtDraw.mallory, "mallory5": "whistleblower"}
     bonds, money = {"mallory5": 2200}, {"mallory5": 100}
     places = 64

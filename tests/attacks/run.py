@@ -16,6 +16,7 @@ import time
 import challenges  # noqa: F401
 import control  # noqa: F401
 import crowds  # noqa: F401
+import proposers  # noqa: F401
 import reports  # noqa: F401
 import training  # noqa: F401
 import watching  # noqa: F401
