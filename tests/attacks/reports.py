@@ -134,9 +134,9 @@ class BoughtDrawAndPlaces(BoughtDraw):
     def play(self, market):
         number = self.lie(market, "whistleblower1", challenge_s=30)
         market.wait(number, "proved", "custody", "committing", "revealing", "challenge")
-        for i in range(4):
-            market.act(f"mallory{5 + i % 2}", "challenge_commit",
-                       {"task": number, "stretch": 0, "commitment": "0x" + f"{i + 1:02x}" * 32})
+        for name, marks in (("mallory5", ("01", "02")), ("mallory6", ("03", "04"))):
+            market.act_all(name, "challenge_commit",
+                           [{"task": number, "stretch": 0, "commitment": "0x" + mark * 32} for mark in marks])
         market.until(lambda: market.task(number)["round"] == 1, "the solver to lose")
         market.require_slash(number, "mallory1", "wrong_result")
         passed = sum(1 for _, reason in market.slashes(number) if reason == "passed_wrong_result")
