@@ -249,7 +249,7 @@ class SquattedRivals(BoughtDraw):
         task = market.settled(number)
         lost = [event["amount"] for event in market.told("Slashed", number, reason="false_accusation")]
         stake = lost[0]
-        market.require(lost == [stake * (i + 1) for i in range(self.places)], f"stakes of {lost}")
+        market.require(lost == [stake * (i + 1) for i in range(self.places)], f"stakes of {sum(lost) // stake} in all")
         passed = len(market.told("Slashed", number, reason="passed_wrong_result"))
         market.require(passed >= 3, f"{passed} who passed it have lost")
         tried = market.transactions("challenge_commit", number, market.address("whistleblower1"))
