@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the programs, and tries the corpus of attacks on real processes: a table of what caught
-# each, what it brought its authors and what it cost everybody else. About 25 minutes on two cores; a few by name take one.
+# each, what it brought its authors and what it cost everybody else. About 20 minutes on two cores; a few by name take one.
 # Usage: contrib/attacks.sh [--list] [--jobs N] [--json FILE] [--markdown FILE] [NAME...]      default: all, two at once
 # Ends with "N passed, N failed": an attack passes when it was caught and brought nothing.
 set -euo pipefail
