@@ -1,6 +1,7 @@
 #include "compute/program/composite.h"
 
 #include <cstdint>
+#include <string>
 
 namespace quern::compute::program {
 
@@ -78,12 +79,100 @@ Value cross_entropy(Builder& b, Value logits, Value target) {
     return mean_all(b, b.sub(log_sum, chosen));
 }
 
-Value layer_norm(Builder& b, Value x, Value gain, Value bias, float epsilon) {
+namespace {
+
+// 1 / sqrt(x + epsilon).
+Value inverse_root(Builder& b, Value x, float epsilon) {
+    const auto root = b.sqrt(b.add(x, b.constant(epsilon)));
+    return b.div(b.constant(1.0F), root);
+}
+
+// To mean 0 and variance 1 over the last axis.
+Value normalise_last(Builder& b, Value x, float epsilon) {
     const auto centred = b.sub(x, mean_last(b, x));
     const auto variance = mean_last(b, b.mul(centred, centred));
-    const auto deviation = b.sqrt(b.add(variance, b.constant(epsilon)));
-    const auto scale = b.div(b.constant(1.0F), deviation);
-    return b.fma(b.mul(centred, scale), gain, bias);
+    return b.mul(centred, inverse_root(b, variance, epsilon));
+}
+
+}  // namespace
+
+Value layer_norm(Builder& b, Value x, Value gain, Value bias, float epsilon) {
+    return b.fma(normalise_last(b, x, epsilon), gain, bias);
+}
+
+Value group_norm(Builder& b, Value x, Value gain, Value bias, std::uint32_t groups, float epsilon) {
+    if (b.failed()) return {};
+    const Shape shape = b.shape(x);
+    const auto& [images, height, width, channels] = shape.dims;
+    if (groups == 0 || channels % groups != 0) {
+        b.set_error("norm.bad_groups", std::to_string(groups) + " groups of " + std::to_string(channels) + " channels");
+        return {};
+    }
+    const std::uint32_t places = height * width;
+    const std::uint32_t each = channels / groups;
+    x = b.permute(b.reshape(x, Shape{{images, places, groups, each}}), {0, 2, 1, 3});
+    x = normalise_last(b, b.reshape(x, Shape{{1, images, groups, places * each}}), epsilon);
+    x = b.permute(b.reshape(x, Shape{{images, groups, places, each}}), {0, 2, 1, 3});
+    return b.fma(b.reshape(x, shape), gain, bias);
+}
+
+Value rms_norm(Builder& b, Value x, Value gain, float epsilon) {
+    const auto scale = inverse_root(b, mean_last(b, b.mul(x, x)), epsilon);
+    return b.mul(b.mul(x, scale), gain);
+}
+
+BatchNormed batch_norm(Builder& b, Value x, Value gain, Value bias, float epsilon) {
+    if (b.failed()) return {};
+    const Shape shape = b.shape(x);
+    const auto count = static_cast<std::uint32_t>(shape.leading() * shape.rows());
+    const auto share = b.constant(1.0F / static_cast<float>(count));
+    const auto rows = b.reshape(x, matrix_shape(count, shape.columns()));
+    BatchNormed normed;
+    normed.mean = b.mul(b.sum_rows(rows), share);
+    const auto centred = b.sub(rows, normed.mean);
+    normed.variance = b.mul(b.sum_rows(b.mul(centred, centred)), share);
+    const auto scaled = b.mul(centred, inverse_root(b, normed.variance, epsilon));
+    normed.result = b.reshape(b.fma(scaled, gain, bias), shape);
+    return normed;
+}
+
+Value normalise(Builder& b, Value x, Value mean, Value variance, Value gain, Value bias, float epsilon) {
+    const auto centred = b.sub(x, mean);
+    return b.fma(b.mul(centred, inverse_root(b, variance, epsilon)), gain, bias);
+}
+
+Value relu(Builder& b, Value x) {
+    const auto zero = b.constant(0.0F);
+    return b.select(b.lt(zero, x), x, zero);
+}
+
+Value silu(Builder& b, Value x) { return b.mul(x, b.sigmoid(x)); }
+
+Value dropout(Builder& b, Value x, Value key_counter, float rate) {
+    if (b.failed()) return {};
+    if (!(rate >= 0.0F && rate < 1.0F)) {
+        b.set_error("dropout.bad_rate", std::to_string(rate));
+        return {};
+    }
+    // Words of 31 bits, since comparisons have a sign.
+    const auto words = b.elementwise(ElementOp::ishr, {b.philox(key_counter, b.shape(x)), b.constant_i32(1)});
+    const auto threshold = static_cast<std::int32_t>(rate * 0x1p31F);
+    const auto drops = b.ilt(words, b.constant_i32(threshold));
+    const auto kept = b.mul(x, b.constant(1.0F / (1.0F - rate)));
+    return b.select(drops, b.constant(0.0F), kept);
+}
+
+Value mean_squared_error(Builder& b, Value x, Value target) {
+    const auto difference = b.sub(x, target);
+    return mean_all(b, b.mul(difference, difference));
+}
+
+Value binary_cross_entropy(Builder& b, Value logits, Value target) {
+    const auto size = b.elementwise(ElementOp::abs, {logits});
+    const auto one = b.constant(1.0F);
+    const auto rest = b.log(b.add(b.exp(b.neg(size)), one));
+    const auto positive = relu(b, logits);
+    return mean_all(b, b.add(b.sub(positive, b.mul(logits, target)), rest));
 }
 
 Value gelu(Builder& b, Value x) {

@@ -22,6 +22,35 @@ namespace quern::compute::program {
 [[nodiscard]] Value cross_entropy(Builder& b, Value logits, Value target);
 // (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba, Kiros, Hinton, arXiv 1607.06450).
 [[nodiscard]] Value layer_norm(Builder& b, Value x, Value gain, Value bias, float epsilon);
+// The same over [n,g,h,w,channels of a group] with gain and bias [1,1,1,channels] by channel (Wu, He, arXiv
+// 1803.08494): x [n,h,w,channels]. The builder's error: norm.bad_groups.
+[[nodiscard]] Value group_norm(Builder& b, Value x, Value gain, Value bias, std::uint32_t groups, float epsilon);
+// x / sqrt(mean of squares + epsilon) * gain over the last axis (Zhang, Sennrich, arXiv 1910.07467).
+[[nodiscard]] Value rms_norm(Builder& b, Value x, Value gain, float epsilon);
+
+// Batch normalisation (Ioffe, Szegedy, arXiv 1502.03167) of x [n,h,w,channels] over all but the channels, with the
+// batch's own mean and variance [1,1,1,channels] (of the population, as it is used; running ones of PyTorch take n / (n
+// - 1) of it): what a model keeps of them is its own affair.
+struct BatchNormed {
+    Value result;
+    Value mean;
+    Value variance;
+};
+[[nodiscard]] BatchNormed batch_norm(Builder& b, Value x, Value gain, Value bias, float epsilon);
+// With a mean and a variance that are given: outside training.
+[[nodiscard]] Value normalise(Builder& b, Value x, Value mean, Value variance, Value gain, Value bias, float epsilon);
+
+// max(x, 0) with the gradient 0 at 0; x sigmoid(x).
+[[nodiscard]] Value relu(Builder& b, Value x);
+[[nodiscard]] Value silu(Builder& b, Value x);
+// Each element +0 with probability `rate` in [0, 1), to the nearest 2^-31, else divided by 1 - rate. key_counter: as of
+// philox, another one for each use of a step.
+[[nodiscard]] Value dropout(Builder& b, Value x, Value key_counter, float rate);
+// Mean of (x - target)^2.
+[[nodiscard]] Value mean_squared_error(Builder& b, Value x, Value target);
+// Mean of -target log sigmoid(x) - (1 - target) log(1 - sigmoid(x)), x the logits, as max(x, 0) - x target +
+// log(1 + exp(-|x|)).
+[[nodiscard]] Value binary_cross_entropy(Builder& b, Value logits, Value target);
 // The tanh form of GELU (arXiv 1606.08415), 0.5 x (1 + tanh(u)), as x * sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
 [[nodiscard]] Value gelu(Builder& b, Value x);
 // x [a,b,r,c] times weight [1,1,c,d] plus bias [1,1,1,d] (left out when invalid).

@@ -11,84 +11,17 @@
 #include "compute/program/composite.h"
 #include "compute/program/initial_state.h"
 #include "unit/compute/program/double_evaluator.h"
+#include "unit/compute/program/gradient_check.h"
 
 namespace quern::compute::program {
 namespace {
 
-using test::DoubleState;
-using test::step_in_double;
-using test::to_doubles;
-using vm::tensor::State;
+using quern::test::step_in_double;
+using quern::test::to_doubles;
+using test::check_gradient;
+using test::Function;
+using test::Range;
 using vm::tensor::Tensor;
-
-struct Range {
-    float low = -2.0F;
-    float high = 2.0F;
-};
-
-// f of f32 slots of the given shapes; the loss is the sum of f's elements, each times a weight of its own, so that no
-// two elements' gradients can be exchanged unseen.
-using Function = std::function<Value(Builder&, std::span<const Value>)>;
-
-Value weighted_sum(Builder& b, Value y) {
-    if (b.failed()) return {};
-    const auto count = static_cast<std::uint32_t>(b.shape(y).elements());
-    const auto numbers = b.to_f32(b.iota(vector_shape(count), 3));
-    const auto weights = b.add(b.mul(numbers, b.constant(0.37F)), b.constant(0.5F));
-    return sum_all(b, b.mul(b.reshape(y, vector_shape(count)), weights));
-}
-
-void check_gradient(const std::vector<Shape>& shapes, const Function& f, Range range = {}, std::uint32_t random = 1) {
-    Builder b;
-    std::vector<Value> inputs;
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-        inputs.push_back(
-            b.slot(std::string("x").append(std::to_string(i)), DType::f32, shapes[i], Initializer::zeros()));
-    const auto loss = weighted_sum(b, f(b, inputs));
-    const auto derivatives = gradients(b, loss, inputs);
-    const auto loss_slot = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
-    b.update(loss_slot, loss);
-    b.set_loss_slot(loss_slot);
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-        b.update(b.slot(std::string("g").append(std::to_string(i)), DType::f32, shapes[i], Initializer::zeros()),
-                 derivatives[i]);
-    const auto built = b.finish();
-    ASSERT_TRUE(built) << built.error().to_string();
-    const Program& program = built->program;
-
-    State state = initial_state(*built, 1);
-    std::mt19937 generator(random);
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-        for (std::uint32_t& word : state[i].words) {
-            const float unit = static_cast<float>(generator() >> 8) * 0x1p-24F;
-            word = __builtin_bit_cast(std::uint32_t, range.low + unit * (range.high - range.low));
-        }
-    const vm::tensor::MemoryData data;
-    const Tensor seed{DType::i32, vector_shape(4), {1, 2, 3, 4}};
-    const DoubleState start = to_doubles(state);
-    const DoubleState after = step_in_double(program, start, data, seed);
-    const std::size_t loss_index = shapes.size();
-
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-        for (std::size_t e = 0; e < start[i].size(); ++e) {
-            constexpr double kStep = 1e-5;
-            DoubleState moved = start;
-            moved[i][e] = start[i][e] + kStep;
-            const double up = step_in_double(program, moved, data, seed)[loss_index][0];
-            moved[i][e] = start[i][e] - kStep;
-            const double down = step_in_double(program, moved, data, seed)[loss_index][0];
-            const double expected = (up - down) / (2 * kStep);
-            const double actual = after[loss_index + 1 + i][e];
-            ASSERT_NEAR(actual, expected, 2e-6 * (1 + std::fabs(expected))) << "input " << i << " element " << e;
-        }
-
-    vm::tensor::Executor executor(program, vm::tensor::arith::Backend::scalar, nullptr);
-    executor.step(state, data, seed);
-    const DoubleState canonical = to_doubles(state);
-    for (std::size_t s = 0; s < canonical.size(); ++s)
-        for (std::size_t e = 0; e < canonical[s].size(); ++e)
-            ASSERT_NEAR(canonical[s][e], after[s][e], 1e-4 * (1 + std::fabs(after[s][e]))) << program.slots[s].name;
-}
 
 Function unary(ElementOp op) {
     return [op](Builder& b, std::span<const Value> x) { return b.elementwise(op, {x[0]}); };
@@ -238,6 +171,21 @@ TEST(Autodiff, differentiates_composites) {
     check_gradient({Shape{{1, 2, 4, 3}}, Shape{{1, 2, 4, 3}}}, [](Builder& b, std::span<const Value> x) {
         return b.matmul(softmax(b, causal_mask(b, b.matmul(x[0], x[1], false, true))), x[0]);
     });
+    const Shape image{{2, 3, 2, 4}};
+    check_gradient({image, vector_shape(4), vector_shape(4)},
+                   [](Builder& b, std::span<const Value> x) { return group_norm(b, x[0], x[1], x[2], 2, 1e-5F); });
+    check_gradient({image, vector_shape(4), vector_shape(4)},
+                   [](Builder& b, std::span<const Value> x) { return batch_norm(b, x[0], x[1], x[2], 1e-5F).result; });
+    check_gradient({matrix_shape(4, 6), vector_shape(6)},
+                   [](Builder& b, std::span<const Value> x) { return rms_norm(b, x[0], x[1], 1e-5F); });
+    check_gradient({matrix_shape(3, 5)}, [](Builder& b, std::span<const Value> x) { return relu(b, x[0]); });
+    check_gradient({matrix_shape(3, 5)}, [](Builder& b, std::span<const Value> x) { return silu(b, x[0]); });
+    check_gradient({matrix_shape(3, 5), matrix_shape(3, 5)},
+                   [](Builder& b, std::span<const Value> x) { return mean_squared_error(b, x[0], x[1]); });
+    check_gradient({matrix_shape(3, 5), matrix_shape(3, 5)},
+                   [](Builder& b, std::span<const Value> x) { return binary_cross_entropy(b, x[0], x[1]); });
+    check_gradient({matrix_shape(3, 5)},
+                   [](Builder& b, std::span<const Value> x) { return dropout(b, x[0], b.seed(), 0.4F); });
     for (std::uint32_t mask = 0; mask < 16; ++mask) {
         Shape from{{2, 2, 3, 2}};
         for (unsigned d = 0; d < 4; ++d)
@@ -265,8 +213,8 @@ TEST(Autodiff, stops_at_barriers_and_gives_zero_without_dependence) {
     const vm::tensor::MemoryData data;
     const Tensor seed{DType::i32, vector_shape(4), {0, 0, 0, 0}};
     const auto after = step_in_double(built->program, to_doubles(initial_state(*built, 1)), data, seed);
-    EXPECT_EQ(after[0], (test::Doubles{4, 4, 4}));  // x * x as a constant, not 3 x^2
-    EXPECT_EQ(after[1], (test::Doubles{0, 0}));
+    EXPECT_EQ(after[0], (quern::test::Doubles{4, 4, 4}));  // x * x as a constant, not 3 x^2
+    EXPECT_EQ(after[1], (quern::test::Doubles{0, 0}));
     for (const Node& node : built->program.nodes)
         EXPECT_NE(node.op == Op::reshape && node.shape == vector_shape(3), true);
 }
@@ -283,7 +231,7 @@ TEST(Autodiff, shares_the_gradient_between_equal_maxima) {
     const vm::tensor::MemoryData data;
     const Tensor seed{DType::i32, vector_shape(4), {0, 0, 0, 0}};
     const auto after = step_in_double(built->program, to_doubles(initial_state(*built, 1)), data, seed);
-    EXPECT_EQ(after[0], (test::Doubles{0.25, 0.25, 0.25, 0.25}));
+    EXPECT_EQ(after[0], (quern::test::Doubles{0.25, 0.25, 0.25, 0.25}));
 }
 
 TEST(Autodiff, names_a_loss_that_is_no_scalar) {
