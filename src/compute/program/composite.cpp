@@ -3,7 +3,14 @@
 #include <cstdint>
 #include <string>
 
+#include "vm/tensor/arith/scalar.h"
+
 namespace quern::compute::program {
+
+float canonical(ElementOp op, float x) {
+    const std::uint32_t word = vm::tensor::arith::evaluate_scalar(op, __builtin_bit_cast(std::uint32_t, x), 0, 0, 0);
+    return __builtin_bit_cast(float, word);
+}
 
 Value broadcast_to(Builder& b, Value x, const Shape& shape) {
     if (b.failed() || b.shape(x) == shape) return x;

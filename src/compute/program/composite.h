@@ -5,6 +5,10 @@
 
 namespace quern::compute::program {
 
+// What the canonical arithmetic gives of a number: constants of programs do not depend on the libm of who builds them.
+// op: with one f32 operand and an f32 result.
+[[nodiscard]] float canonical(ElementOp op, float x);
+
 // Every dim of x 1 or the shape's; the result has the shape, elements unchanged.
 [[nodiscard]] Value broadcast_to(Builder& b, Value x, const Shape& shape);
 // Sum of all elements, f32 scalar: rows by sum_last, then the row sums by sum_last.

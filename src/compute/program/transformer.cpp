@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "compute/program/composite.h"
-#include "vm/tensor/arith/scalar.h"
 
 namespace quern::compute::program {
 
@@ -14,13 +13,7 @@ constexpr float kNormEpsilon = 1e-5F;
 constexpr float kEmbeddingDeviation = 0.1F;
 constexpr float kWeightGain = 0.8F;
 
-// 1 / sqrt(x) as the canonical arithmetic rounds it: square root, then quotient.
-float inverse_root(std::uint32_t x) {
-    const auto bits = [](float value) { return __builtin_bit_cast(std::uint32_t, value); };
-    const std::uint32_t root =
-        vm::tensor::arith::evaluate_scalar(ElementOp::sqrt, bits(static_cast<float>(x)), 0, 0, 0);
-    return 1.0F / __builtin_bit_cast(float, root);
-}
+float inverse_root(std::uint32_t x) { return 1.0F / canonical(ElementOp::sqrt, static_cast<float>(x)); }
 
 class Model {
 public:

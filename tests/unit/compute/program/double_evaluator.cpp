@@ -82,6 +82,8 @@ double element(ElementOp op, double a, double b, double c, std::uint32_t immedia
             return a != 0 ? b : c;
         case ElementOp::i2f:
             return a;
+        case ElementOp::f2i:
+            return std::clamp(std::nearbyint(a), -0x1p31, 0x1p31 - 1);
         default:  // integer ops have one definition
             return from_word(vm::tensor::arith::evaluate_scalar(op, word(a), word(b), word(c), immediate));
     }

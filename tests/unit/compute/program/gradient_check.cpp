@@ -87,7 +87,7 @@ void check_gradient(const std::vector<Shape>& shapes, const Function& f, Range r
 }
 
 std::vector<double> values_of(const std::vector<Shape>& shapes, const std::vector<std::vector<double>>& values,
-                              const Function& f) {
+                              const Function& f, Arithmetic arithmetic) {
     Builder b;
     const auto y = f(b, slots_of(b, shapes));
     const auto result = b.slot("y", DType::f32, b.shape(y), Initializer::zeros());
@@ -96,11 +96,17 @@ std::vector<double> values_of(const std::vector<Shape>& shapes, const std::vecto
     const auto built = b.finish();
     EXPECT_TRUE(built) << built.error().to_string();
     if (!built) return {};
-    DoubleState start = to_doubles(initial_state(*built, 1));
+    State state = initial_state(*built, 1);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        for (std::size_t e = 0; e < values[i].size(); ++e)
+            state[i].words[e] = __builtin_bit_cast(std::uint32_t, static_cast<float>(values[i][e]));
+    DoubleState start = to_doubles(state);
     std::copy(values.begin(), values.end(), start.begin());
     const vm::tensor::MemoryData data;
     const Tensor seed{DType::i32, vector_shape(4), {1, 2, 3, 4}};
-    return step_in_double(built->program, start, data, seed)[shapes.size()];
+    if (arithmetic == Arithmetic::doubles) return step_in_double(built->program, start, data, seed)[shapes.size()];
+    vm::tensor::Executor(built->program, vm::tensor::arith::Backend::scalar, nullptr).step(state, data, seed);
+    return to_doubles(state)[shapes.size()];
 }
 
 }  // namespace quern::compute::program::test

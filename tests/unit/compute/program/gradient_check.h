@@ -22,9 +22,11 @@ using Function = std::function<Value(Builder&, std::span<const Value>)>;
 // Fails the test where they do not agree. The slots' words are random in `range`.
 void check_gradient(const std::vector<Shape>& shapes, const Function& f, Range range = {}, std::uint32_t random = 1);
 
-// What f gives of slots with these values, evaluated in double precision; empty, and the test fails, where it is no
-// valid program.
+enum class Arithmetic : std::uint8_t { doubles, canonical };
+
+// What f gives of slots with these values; empty, and the test fails, where it is no valid program.
 [[nodiscard]] std::vector<double> values_of(const std::vector<Shape>& shapes,
-                                            const std::vector<std::vector<double>>& values, const Function& f);
+                                            const std::vector<std::vector<double>>& values, const Function& f,
+                                            Arithmetic arithmetic = Arithmetic::doubles);
 
 }  // namespace quern::compute::program::test
