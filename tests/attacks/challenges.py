@@ -12,6 +12,7 @@ class SelfChallenge(Attack):
                     mallory1=f"{CHEAP} --test-fault=flip_element")
         number = market.submit()
         market.settled(number, round=1)
+        market.require(market.transactions("challenge_commit", number, market.address("mallory2")), "the friend accused nobody")
         market.require_slash(number, "mallory1", "wrong_result")
         return "more is burned than a friend can win; FAILs come first"
 

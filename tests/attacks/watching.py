@@ -39,6 +39,7 @@ class JackpotDrain(Attack):
         for _ in range(2):
             number = market.submit("mallory1", steps=10, interval=10)
             market.settled(number)
+            market.require(market.told("Paid", number, reason="jackpot"), "nobody was paid a jackpot")
         left = int(market.node.quern_supply()["jackpotVault"], 16)
         market.require(left >= vault, f"{vault - left} grains of others' tax are gone")
         return "a task's jackpots are its own tax at most"
