@@ -4,9 +4,11 @@ import json
 import os
 
 from attack import Attack
-from keys import Key, rlp
+from keys import Key
 from market import STEPS, Refused, RpcError, fee_options, run
 from reports import BoughtDraw
+
+from quern import rlp
 
 GWEI, QRN = 10**9, 10**18
 
@@ -95,7 +97,7 @@ def double_vote(market, name):
     for block in (bytes.fromhex(node.eth_getBlockByNumber("latest", False)["hash"][2:]), b"\x5a" * 32):
         signed = b"QUERN-SDBFT-VOTE" + identity + epoch.to_bytes(8, "big") + b"\2" + view.to_bytes(8, "big") + block
         votes.append([2, block, key.signature(hashlib.sha256(signed).digest())])
-    return "0x" + rlp([epoch, view, key.public, *votes]).hex()
+    return "0x" + rlp.encode([epoch, view, key.public, *votes]).hex()
 
 
 class SquattedEvidence(Attack):
@@ -214,7 +216,7 @@ def rival_history(start, strides, salt):
         path.append(nodes[1])
         pairs = [sha(nodes[i], nodes[i + 1], b"\1") for i in range(0, len(nodes) - 1, 2)]
         nodes = pairs + nodes[2 * len(pairs):]
-    return sha(count.to_bytes(8, "big"), nodes[0], b"\5"), rlp([path])
+    return sha(count.to_bytes(8, "big"), nodes[0], b"\5"), rlp.encode([path])
 
 
 class SquattedRivals(BoughtDraw):

@@ -7,20 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "unit", "crypto"))
 
-from vrf_reference import K256, prove  # noqa: E402
-
-
-def rlp(item):
-    """Of bytes, numbers and lists of them."""
-    if isinstance(item, int):
-        item = item.to_bytes((item.bit_length() + 7) // 8, "big")
-    head, body = (0x80, item) if isinstance(item, bytes) else (0xc0, b"".join(map(rlp, item)))
-    if head == 0x80 and len(body) == 1 and body[0] < 0x80:
-        return body
-    if len(body) < 56:
-        return bytes([head + len(body)]) + body
-    length = len(body).to_bytes((len(body).bit_length() + 7) // 8, "big")
-    return bytes([head + 55 + len(length)]) + length + body
+from vrf_reference import K256, nonce, prove  # noqa: E402
 
 
 class Key:
@@ -33,7 +20,7 @@ class Key:
 
     def signature(self, digest):
         """ECDSA, r || s with low s."""
-        k = int.from_bytes(hmac.new(self.secret.to_bytes(32, "big"), digest, hashlib.sha512).digest(), "big") % K256.n
+        k = nonce(K256, self.secret, digest)
         r = K256.mul(k, K256.g)[0] % K256.n
         s = pow(k, -1, K256.n) * (int.from_bytes(digest, "big") + r * self.secret) % K256.n
         return r.to_bytes(32, "big") + min(s, K256.n - s).to_bytes(32, "big")

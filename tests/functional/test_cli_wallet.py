@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import framework
+from quern import rlp
 from quern.devnet import QRN, Devnet, program
 from quern.processes import wait_until
 
@@ -216,21 +217,9 @@ class CliTest(unittest.TestCase):
         self.assertIn("rlp.", refused)
 
     def test_evidence_is_shown_when_its_commitment_is_old(self):
-        def rlp(item):
-            if isinstance(item, bytes):
-                head, body = 0x80, item
-            else:
-                head, body = 0xc0, b"".join(map(rlp, item))
-            if len(body) == 1 and head == 0x80 and body[0] < 0x80:
-                return body
-            if len(body) < 56:
-                return bytes([head + len(body)]) + body
-            length = len(body).to_bytes((len(body).bit_length() + 7) // 8, "big")
-            return bytes([head + 55 + len(length)]) + length + body
-
         # Two NOTARIZE of one who is in no committee: the wallet takes them, the node does not.
         votes = [[b"\x02", bytes([block]) * 32, b"\x01" * 64] for block in (1, 2)]
-        evidence = "0x" + rlp([b"", b"\x03", b"\x07" * 64, *votes]).hex()
+        evidence = "0x" + rlp.encode([b"", b"\x03", b"\x07" * 64, *votes]).hex()
         self.assertEqual(len(self.wallet("submit-evidence", "--seed", "x", "--nonce", 0, "--at-once", "--evidence",
                                          evidence).split()), 1)
         signed = self.sign("submit-evidence", "--evidence", evidence).split()
