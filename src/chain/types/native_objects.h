@@ -346,7 +346,9 @@ struct Claim {
     std::uint8_t awaited = 0;             // seals about forced errors that are not opened yet
     std::vector<std::uint64_t> disputes;  // all, in order
     std::uint32_t open_disputes = 0;
-    bool voided = false;  // the solver has lost: `disputed` until what is open about its verifiers' reports is decided
+    // No history stands for it any more: a game or its data were lost, its solver said so, or an earlier claim fell.
+    // The state is `disputed` until what is open about it is decided, then `voided`.
+    bool voided = false;
     // Of a stretch that was settled before the task: what was paid and taken since the one before it was.
     std::vector<Payment> payments;
     std::vector<SlashRecord> slashes;
