@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "compute/program/autodiff.h"
 #include "compute/program/composite.h"
 #include "compute/program/transformer.h"
 
@@ -124,15 +123,11 @@ Training forward_and_backward(const Architecture& architecture, bool accumulates
     const auto logits = transformer_logits(b, architecture.model, batch, tokens, parameters);
     t.loss = cross_entropy(b, logits, targets);
 
-    std::vector<Value> slots;
-    for (const Parameter& parameter : parameters) slots.push_back(parameter.slot);
-    const auto derivatives = gradients(b, t.loss, slots);
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        t.parameters.push_back({parameters[i].name, slots[i], derivatives[i], parameters[i].decay});
-        if (accumulates)
+    t.parameters = parameter_gradients(b, t.loss, parameters);
+    if (accumulates)
+        for (const ParameterGradient& each : t.parameters)
             t.sums.gradients.push_back(
-                b.slot("gradient." + parameters[i].name, DType::f32, b.shape(slots[i]), Initializer::zeros()));
-    }
+                b.slot("gradient." + each.name, DType::f32, b.shape(each.slot), Initializer::zeros()));
     return t;
 }
 

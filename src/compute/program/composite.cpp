@@ -128,6 +128,11 @@ Value rms_norm(Builder& b, Value x, Value gain, float epsilon) {
     return b.mul(b.mul(x, scale), gain);
 }
 
+Value normalise(Builder& b, Value x, Value mean, Value variance, Value gain, Value bias, float epsilon) {
+    const auto centred = b.sub(x, mean);
+    return b.fma(b.mul(centred, inverse_root(b, variance, epsilon)), gain, bias);
+}
+
 BatchNormed batch_norm(Builder& b, Value x, Value gain, Value bias, float epsilon) {
     if (b.failed()) return {};
     const Shape shape = b.shape(x);
@@ -138,14 +143,8 @@ BatchNormed batch_norm(Builder& b, Value x, Value gain, Value bias, float epsilo
     normed.mean = b.mul(b.sum_rows(rows), share);
     const auto centred = b.sub(rows, normed.mean);
     normed.variance = b.mul(b.sum_rows(b.mul(centred, centred)), share);
-    const auto scaled = b.mul(centred, inverse_root(b, normed.variance, epsilon));
-    normed.result = b.reshape(b.fma(scaled, gain, bias), shape);
+    normed.result = b.reshape(normalise(b, rows, normed.mean, normed.variance, gain, bias, epsilon), shape);
     return normed;
-}
-
-Value normalise(Builder& b, Value x, Value mean, Value variance, Value gain, Value bias, float epsilon) {
-    const auto centred = b.sub(x, mean);
-    return b.fma(b.mul(centred, inverse_root(b, variance, epsilon)), gain, bias);
 }
 
 Value relu(Builder& b, Value x) {

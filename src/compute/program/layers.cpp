@@ -29,13 +29,6 @@ private:
         b_.set_error(name, std::move(detail));
         return {};
     }
-    bool wants(bool fits, Value x, std::string_view what) {
-        if (!b_.failed() && !fits)
-            b_.set_error("layers.bad_input",
-                         name_ + " wants " + std::string(what) + ", is given " + b_.shape(x).to_string());
-        return !b_.failed();
-    }
-    [[nodiscard]] bool is_rows(Value x) const { return b_.shape(x).leading() == 1; }
 
     Value slot(const char* part, const Shape& shape, Initializer initializer) {
         return b_.slot("model." + name_ + "." + part, DType::f32, shape, initializer, vm::tensor::kSlotParameter);
@@ -51,6 +44,18 @@ private:
     }
     Value vector(const char* part, std::uint32_t size, float value) {
         return parameter(part, vector_shape(size), Initializer::constant(value), false);
+    }
+    struct Affine {
+        Value gain;
+        Value bias;
+    };
+    // Of a norm, one of each for each channel of x.
+    Affine affine(Value x) {
+        const std::uint32_t channels = b_.shape(x).columns();
+        Affine result;
+        result.gain = vector("weight", channels, 1.0F);
+        result.bias = vector("bias", channels, 0.0F);
+        return result;
     }
 
     Value apply(const ConvLayer& layer, Value x) {
@@ -68,15 +73,16 @@ private:
         return conv2d(b_, x, kernel, bias, layer.window, layer.groups);
     }
     Value apply(const LinearLayer& layer, Value x) {
-        if (!wants(is_rows(x), x, "rows")) return {};
-        const auto matrix = weight(matrix_shape(b_.shape(x).columns(), layer.size));
+        const Shape shape = b_.shape(x);
+        if (shape.leading() != 1)
+            return refuse("layers.bad_input", name_ + " wants rows, is given " + shape.to_string());
+        const auto matrix = weight(matrix_shape(shape.columns(), layer.size));
         const auto bias = layer.bias ? vector("bias", layer.size, 0.0F) : Value{};
         return linear(b_, x, matrix, bias);
     }
     Value apply(const BatchNormLayer&, Value x) {
         const std::uint32_t channels = b_.shape(x).columns();
-        const auto gain = vector("weight", channels, 1.0F);
-        const auto bias = vector("bias", channels, 0.0F);
+        const auto [gain, bias] = affine(x);
         const auto mean = slot("running_mean", vector_shape(channels), Initializer::zeros());
         const auto variance = slot("running_var", vector_shape(channels), Initializer::constant(1.0F));
         if (!pass_.training) return normalise(b_, x, mean, variance, gain, bias, kNormEpsilon);
@@ -95,15 +101,11 @@ private:
         b_.update(running, b_.fma(change, b_.constant(kRunningShare), running));
     }
     Value apply(const GroupNormLayer& layer, Value x) {
-        const std::uint32_t channels = b_.shape(x).columns();
-        const auto gain = vector("weight", channels, 1.0F);
-        const auto bias = vector("bias", channels, 0.0F);
+        const auto [gain, bias] = affine(x);
         return group_norm(b_, x, gain, bias, layer.groups, kNormEpsilon);
     }
     Value apply(const LayerNormLayer&, Value x) {
-        const std::uint32_t size = b_.shape(x).columns();
-        const auto gain = vector("weight", size, 1.0F);
-        const auto bias = vector("bias", size, 0.0F);
+        const auto [gain, bias] = affine(x);
         return layer_norm(b_, x, gain, bias, kNormEpsilon);
     }
     Value apply(Activation activation, Value x) {

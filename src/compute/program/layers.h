@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "compute/program/image.h"
-#include "compute/program/transformer.h"
+#include "compute/program/optimizer.h"
 
 namespace quern::compute::program {
 
@@ -61,9 +61,9 @@ struct LayersPass {
     Value key{};           // i32 [1,1,1,4] for dropout, another one each step; needed where training drops
 };
 // x through the layers, one after the other. Declares the model's slots, appends what is trained to `parameters`, and
-// in training updates running statistics. The builder's error: layers.bad_input (an image layer of rows, or the other
-// way round), layers.bad_residual (shapes that cannot be added), layers.too_deep, layers.too_many, layers.no_key, and
-// those of the ops.
+// in training updates running statistics. The builder's error: layers.bad_input (a linear layer of images),
+// layers.bad_residual (shapes that cannot be added), layers.too_deep, layers.too_many, layers.no_key, and those of the
+// ops.
 [[nodiscard]] Value apply_layers(Builder& b, const std::vector<Layer>& layers, Value x, const LayersPass& pass,
                                  std::vector<Parameter>& parameters);
 

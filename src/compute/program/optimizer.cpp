@@ -1,11 +1,21 @@
 #include "compute/program/optimizer.h"
 
 #include <utility>
-#include <vector>
 
+#include "compute/program/autodiff.h"
 #include "compute/program/composite.h"
 
 namespace quern::compute::program {
+
+std::vector<ParameterGradient> parameter_gradients(Builder& b, Value loss, std::span<const Parameter> parameters) {
+    std::vector<Value> slots;
+    for (const Parameter& parameter : parameters) slots.push_back(parameter.slot);
+    const auto derivatives = gradients(b, loss, slots);
+    std::vector<ParameterGradient> result;
+    for (std::size_t i = 0; i < slots.size(); ++i)
+        result.push_back({parameters[i].name, slots[i], derivatives[i], parameters[i].decay});
+    return result;
+}
 
 Value scheduled_rate(Builder& b, const OptimizerConfig& config, Value step) {
     const auto one = b.constant(1.0F);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "compute/program/builder.h"
 
@@ -25,13 +26,22 @@ struct OptimizerConfig {
     float final_rate = 0.1F;        // as a fraction of learning_rate
 };
 
-// A parameter's state slot, its name and its gradient (of the same shape).
+// What a model is trained by: a state slot and its name ("model.h.0.attn.w_qkv").
+struct Parameter {
+    std::string name;
+    Value slot;
+    bool decay = false;  // a matrix of weights: weight decay applies
+};
+// The same with its gradient (of the slot's shape).
 struct ParameterGradient {
     std::string name;
     Value slot;
     Value gradient;
     bool decay = false;
 };
+// d loss / d parameter of each, in their order. Errors are the builder's, as of gradients().
+[[nodiscard]] std::vector<ParameterGradient> parameter_gradients(Builder& b, Value loss,
+                                                                 std::span<const Parameter> parameters);
 
 // Learning rate of the step, f32 scalar; `step` is the i32 scalar number of the step, from 0:
 //   rate = learning_rate * min((step + 1) / warmup, 1) * max(final_rate, (total - step) / (total - warmup)), the last

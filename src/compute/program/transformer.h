@@ -2,19 +2,13 @@
 // architecture.cpp.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "compute/program/architecture.h"
 #include "compute/program/builder.h"
+#include "compute/program/optimizer.h"
 
 namespace quern::compute::program {
-
-struct Parameter {
-    std::string name;  // slot name: "model.h.0.attn.w_qkv"
-    Value slot;
-    bool decay = false;  // a matrix of weights: weight decay applies
-};
 
 // Declares the model's parameters and computes the logits [1,1,batch*context,vocabulary] of tokens
 // i32 [1,1,1,batch*context] (batch windows, one after another). Parameters are appended to `parameters`.

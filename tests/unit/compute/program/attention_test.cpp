@@ -14,14 +14,9 @@ namespace quern::compute::program {
 namespace {
 
 using test::check_gradient;
+using test::numbers;
 using test::values_of;
 using Doubles = std::vector<double>;
-
-Doubles numbers(std::uint64_t count, double scale) {
-    Doubles result(count);
-    for (std::size_t i = 0; i < count; ++i) result[i] = std::sin(scale * static_cast<double>(i) + scale);
-    return result;
-}
 
 TEST(Attention, sine_and_cosine_are_near_the_true_ones) {
     Doubles angles;

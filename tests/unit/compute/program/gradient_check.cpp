@@ -86,6 +86,12 @@ void check_gradient(const std::vector<Shape>& shapes, const Function& f, Range r
             ASSERT_NEAR(canonical[s][e], after[s][e], 1e-4 * (1 + std::fabs(after[s][e]))) << program.slots[s].name;
 }
 
+std::vector<double> numbers(std::uint64_t count, double scale) {
+    std::vector<double> result(count);
+    for (std::size_t i = 0; i < count; ++i) result[i] = std::sin(scale * static_cast<double>(i) + scale);
+    return result;
+}
+
 std::vector<double> values_of(const std::vector<Shape>& shapes, const std::vector<std::vector<double>>& values,
                               const Function& f, Arithmetic arithmetic) {
     Builder b;

@@ -22,6 +22,9 @@ using Function = std::function<Value(Builder&, std::span<const Value>)>;
 // Fails the test where they do not agree. The slots' words are random in `range`.
 void check_gradient(const std::vector<Shape>& shapes, const Function& f, Range range = {}, std::uint32_t random = 1);
 
+// `count` numbers between -1 and 1, in no order.
+[[nodiscard]] std::vector<double> numbers(std::uint64_t count, double scale);
+
 enum class Arithmetic : std::uint8_t { doubles, canonical };
 
 // What f gives of slots with these values; empty, and the test fails, where it is no valid program.

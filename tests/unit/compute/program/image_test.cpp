@@ -13,6 +13,7 @@ namespace quern::compute::program {
 namespace {
 
 using test::check_gradient;
+using test::numbers;
 using test::values_of;
 using Doubles = std::vector<double>;
 
@@ -20,12 +21,6 @@ struct Images {
     std::uint32_t count, height, width, channels;
     [[nodiscard]] Shape shape() const { return Shape{{count, height, width, channels}}; }
 };
-
-Doubles numbers(std::uint64_t count, double scale) {
-    Doubles result(count);
-    for (std::size_t i = 0; i < count; ++i) result[i] = scale * std::sin(0.7 * static_cast<double>(i) + scale);
-    return result;
-}
 
 // Calls tap(result place, channel's index in x or -1 outside, number of the tap) for each tap of each place.
 template <class Tap>

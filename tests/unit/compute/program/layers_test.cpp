@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compute/program/autodiff.h"
 #include "compute/program/composite.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/optimizer.h"
@@ -69,12 +68,7 @@ Expected<BuiltProgram> classifier(const std::vector<Layer>& layers, std::uint32_
     const auto seed = b.seed();
     const auto logits = apply_layers(b, layers, images, {true, b.iadd(seed, step)}, parameters);
     const auto loss = cross_entropy(b, logits, labels);
-    std::vector<Value> slots;
-    for (const Parameter& parameter : parameters) slots.push_back(parameter.slot);
-    const auto derivatives = gradients(b, loss, slots);
-    std::vector<ParameterGradient> trained;
-    for (std::size_t i = 0; i < derivatives.size(); ++i)
-        trained.push_back({parameters[i].name, slots[i], derivatives[i], parameters[i].decay});
+    const auto trained = parameter_gradients(b, loss, parameters);
     b.update(loss_slot, loss);
     append_optimizer(b, optimizer, trained, step);
     b.update(step, b.iadd(step, b.constant_i32(1)));

@@ -38,12 +38,7 @@ Expected<BuiltProgram> training(const TransformerSpec& spec, OptimizerConfig::Ty
     std::vector<Parameter> parameters;
     const auto logits = transformer_logits(b, spec, 1, tokens, parameters);
     const auto loss = cross_entropy(b, logits, targets);
-    std::vector<Value> slots;
-    for (const Parameter& parameter : parameters) slots.push_back(parameter.slot);
-    const auto derivatives = gradients(b, loss, slots);
-    std::vector<ParameterGradient> trained;
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-        trained.push_back({parameters[i].name, slots[i], derivatives[i], parameters[i].decay});
+    const auto trained = parameter_gradients(b, loss, parameters);
     OptimizerConfig config;
     config.type = type;
     config.weight_decay = 0.1F;
