@@ -54,10 +54,12 @@ struct MakeOptions {
     bool no_invariants = false;
 };
 
-std::uint64_t chain_id_of(std::string_view network) {
+Expected<std::uint64_t> chain_id_of(std::string_view network) {
     if (network == "mainnet") return chain::params::kMainnetChainId;
     if (network == "testnet") return chain::params::kTestnetChainId;
-    return chain::params::kDevnetChainId;
+    if (network == "devnet") return chain::params::kDevnetChainId;
+    return fail("options.unknown_network",
+                std::string(network) + "; known: devnet, testnet, mainnet; another one needs --chainid as well");
 }
 
 Expected<json::Value> read_template(const std::string& path) {
@@ -106,8 +108,12 @@ void push(json::Value& document, std::string_view list, json::Value item) {
 Expected<json::Value> assemble(const MakeOptions& options) {
     QUERN_TRY(auto document, read_template(options.template_file));
     if (document.find("network") == nullptr) document.set("network", options.network);
-    if (options.chain_id != 0 || document.find("chain_id") == nullptr)
-        document.set("chain_id", options.chain_id != 0 ? options.chain_id : chain_id_of(options.network));
+    if (options.chain_id != 0) {
+        document.set("chain_id", options.chain_id);
+    } else if (document.find("chain_id") == nullptr) {
+        QUERN_TRY(const std::uint64_t chain_id, chain_id_of(options.network));
+        document.set("chain_id", chain_id);
+    }
     if (options.timestamp_ms != 0 || document.find("timestamp_ms") == nullptr) {
         const auto now = std::chrono::system_clock::now().time_since_epoch();
         document.set("timestamp_ms", options.timestamp_ms != 0
@@ -206,7 +212,9 @@ int main(int argc, char** argv) {
     auto* make_command = app.add_subcommand("make", "write a genesis file; amounts are grains, or decimals with qrn");
     make_command->add_option("--template", options.template_file, "genesis JSON to start from");
     make_command->add_option("-o,--out", options.output, "file to write (default: standard output)");
-    make_command->add_option("--network", options.network, "devnet, testnet or mainnet")->capture_default_str();
+    make_command
+        ->add_option("--network", options.network, "devnet, testnet, mainnet, or a name of your own with --chainid")
+        ->capture_default_str();
     make_command->add_option("--chainid", options.chain_id, "default: the network's");
     make_command->add_option("--timestamp", options.timestamp_ms, "milliseconds since 1970 (default: now)");
     make_command->add_option("--alloc", options.allocations, "ADDRESS:AMOUNT; may be repeated")->take_all();

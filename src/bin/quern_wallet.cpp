@@ -178,10 +178,12 @@ Status submit_task(const Options& options) {
     QUERN_TRY(const auto spec, wallet::build_spec(options.spec));
     QUERN_TRY(const wallet::Price price, wallet::price_of(spec, options.spec));
     const auto qrn = [](const Uint256& grains) { return wallet::in_qrn(grains); };
-    std::fprintf(stderr, "escrow %s QRN (reward up to %s, verifiers %s, custodians %s, tax %s, deposit %s)\n",
-                 qrn(price.escrow.total).c_str(), qrn(price.escrow.reward).c_str(),
-                 qrn(price.escrow.verifier_fees).c_str(), qrn(price.escrow.custody_fees).c_str(),
-                 qrn(price.escrow.tax).c_str(), qrn(price.escrow.storage_deposit).c_str());
+    std::fprintf(stderr, "escrow %s QRN%s (reward up to %s, verifiers %s, custodians %s, tax %s, deposit %s)\n",
+                 qrn(price.escrow.total).c_str(),
+                 options.spec.params.empty() ? " if the chain has the standard parameters (--params)" : "",
+                 qrn(price.escrow.reward).c_str(), qrn(price.escrow.verifier_fees).c_str(),
+                 qrn(price.escrow.custody_fees).c_str(), qrn(price.escrow.tax).c_str(),
+                 qrn(price.escrow.storage_deposit).c_str());
     return sign_native(NativeKind::task_submit, types::encode_record(spec), options);
 }
 
@@ -245,19 +247,9 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
         ->type_name("TASK STATE PROGRAM");
     app.add_option("--price-cap", spec.price_cap, "grains per work unit");
     app.add_option("--tax", spec.tax, "to the jackpot vault: 0.1qrn");
-    app.add_option("--storage-deposit-per-byte", spec.storage_deposit_per_byte,
-                   "the chain's parameter (quern_params); for the price only, as the two that follow");
-    app.add_option("--max-rounds", spec.max_rounds, "the chain's parameter")
-        ->check(CLI::Range(0, 64))
-        ->capture_default_str();
-    app.add_option("--max-bids", spec.max_bids, "the chain's parameter")
-        ->check(CLI::Range(1, 1024))
-        ->capture_default_str();
-    app.add_option("--custodians", spec.custodians,
-                   "the chain's parameter: how many each claim has; for the price and the least --verify-s")
-        ->check(CLI::Range(std::size_t{0}, types::kMaxCustodians))
-        ->capture_default_str();
-    app.add_option("--custody-fee-per-mib", spec.custody_fee_per_mib, "the chain's parameter");
+    app.add_option("--params", spec.params,
+                   "the chain's parameters, what quern_params answers, as JSON or @FILE: for the price and the least "
+                   "--verify-s (default: the standard ones)");
     app.add_option("--uri", spec.uris, "another source of the contents; several may be given");
     auto& d = spec.defaults;
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");

@@ -20,7 +20,9 @@ Expected<Uint256> parse_amount(std::string_view text) {
                     decimals == 0 ? "without a unit these are grains, which are whole; 1.5 QRN is 1.5qrn"
                                   : "a grain is 10^-18 qrn, 1 qrn is 10^9 gwei");
     fraction.append(decimals - fraction.size(), '0');
-    return Uint256::from_decimal(digits + fraction);
+    const auto number = Uint256::from_decimal(digits + fraction);
+    if (!number) return detailed(number.error(), "a number of grains, or one with its unit: 1.5qrn, 2gwei");
+    return *number;
 }
 
 Expected<Uint256> amount_of_option(std::string_view option, const std::string& text) {

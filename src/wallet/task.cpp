@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "base/fs.h"
-#include "chain/params/params.h"
+#include "chain/params/parameters.h"
 #include "chain/types/json_codec.h"
 #include "compute/core/program_opening.h"
 #include "compute/core/task_plan.h"
@@ -136,6 +136,12 @@ Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
     return {};
 }
 
+Expected<chain::params::MarketParams> market_of(const SpecOptions& options) {
+    if (options.params.empty()) return chain::params::MarketParams{};
+    QUERN_TRY(const json::Value json, named("--params", read_json_argument(options.params)));
+    return named("--params", chain::params::market_params_from_json(json));
+}
+
 }  // namespace
 
 SpecOptions::SpecOptions() {
@@ -188,19 +194,16 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
 }
 
 Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions& options) {
-    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec, options.custodians));
-    chain::params::MarketParams market;
-    market.max_rounds = options.max_rounds;
-    market.max_bids = options.max_bids;
-    market.custodians = options.custodians;
-    QUERN_CHECK(take_amount("--custody-fee-per-mib", options.custody_fee_per_mib, market.custody_fee_per_mib));
-    QUERN_CHECK(
-        take_amount("--storage-deposit-per-byte", options.storage_deposit_per_byte, market.storage_deposit_per_byte));
+    QUERN_TRY(const chain::params::MarketParams market, market_of(options));
+    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec, market.custodians));
     const auto work =
         chain::market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche));
     Price price;
     QUERN_TRY(price.escrow, chain::market::escrow_of(market, spec, work.plan));
     if (!options.max_escrow.empty()) {
+        if (options.params.empty())
+            return fail("wallet.no_params",
+                        "--max-escrow needs the chain's own prices: --params @FILE with what quern_params answers");
         QUERN_TRY(const Uint256 limit, amount_of_option("--max-escrow", options.max_escrow));
         if (price.escrow.total > limit)
             return fail("wallet.above_max_escrow", "the task takes " + in_qrn(price.escrow.total) + " QRN into escrow");
@@ -208,7 +211,7 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
     const auto amount = [](const Uint256& grains) {
         return json::Value::object({{"grains", grains.to_decimal()}, {"qrn", in_qrn(grains)}});
     };
-    const auto least = chain::market::least_windows(spec, work, core::task_bytes(plan, options.custodians));
+    const auto least = chain::market::least_windows(spec, work, core::task_bytes(plan, market.custodians));
     price.json = json::Value::object({{"leastVerifyS", least.verify_s.to_decimal()},
                                       {"leastHeartbeatS", least.heartbeat_s.to_decimal()},
                                       {"workUnitsPerStep", work.plan.step},

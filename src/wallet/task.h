@@ -29,12 +29,9 @@ struct SpecOptions {
     std::uint64_t speed = 0;           // work units a second that those who take part have at least; 0: not given
     std::uint64_t bandwidth = 0;       // bytes a second
     chain::types::TaskSubmitPayload defaults;
-    // The chain's parameters that a task's storage deposit and custody fees follow from; for its price alone.
-    std::string storage_deposit_per_byte;
-    std::uint64_t max_rounds = chain::params::MarketParams{}.max_rounds;
-    std::uint64_t max_bids = chain::params::MarketParams{}.max_bids;
-    std::uint64_t custodians = chain::params::MarketParams{}.custodians;
-    std::string custody_fee_per_mib;
+    // The chain's parameters, as quern_params answers them, as JSON or @FILE; for the price and the least windows
+    // alone.
+    std::string params;
 };
 
 // JSON given as it is, as @FILE, or as @- for standard input. Errors: json.* (with the file's name), fs.*.
@@ -53,7 +50,9 @@ struct Price {
     chain::market::Escrow escrow;
     json::Value json;  // all parts in grains and QRN
 };
-// Checks the specification as the chain will. Errors: task.*, plan.*, program.*, amount.*, wallet.above_max_escrow.
+// Checks the specification as the chain will, with the parameters' standard values unless others are given. Errors:
+// task.*, plan.*, program.*, amount.*, wallet.above_max_escrow, wallet.no_params (a limit that other parameters would
+// break).
 [[nodiscard]] Expected<Price> price_of(const chain::types::TaskSubmitPayload& spec, const SpecOptions& options);
 
 }  // namespace quern::wallet

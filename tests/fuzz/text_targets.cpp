@@ -150,7 +150,8 @@ std::vector<Seed> seeds_genesis() {
     genesis.allocations.push_back({crypto::address20(sample_key(1)), Uint256(0, 0, 5, 7)});
     genesis.validators.push_back({to_bytes(crypto::derive_public(sample_key(1)).bytes.view()),
                                   Uint256(1000) * Uint256(1'000'000'000'000'000'000ULL)});
-    genesis.bonds.push_back({crypto::address20(sample_key(2)), chain::types::Role::verifier, Uint256(77)});
+    genesis.bonds.push_back(
+        {crypto::address20(sample_key(2)), chain::types::Role::verifier, Uint256(77) * chain::params::kGrainsPerQrn});
     std::string minimal = R"({"format":"quern-genesis-1","network":"devnet","chain_id":7878,)"
                           R"("timestamp_ms":1700000000000,"allocations":[],"validators":[{"public_key":")" +
                           to_hex0x(crypto::derive_public(sample_key(1)).bytes) +

@@ -145,18 +145,12 @@ def fee_options(net, account):
             "--max-fee", 3 * price, "--tip", tip]
 
 
-def chain_options(market):
-    """quern-wallet's options about the chain's parameters that a task's price follows from."""
-    names = ("storage_deposit_per_byte", "max_rounds", "max_bids", "custodians", "custody_fee_per_mib")
-    return [part for name in names for part in ("--" + name.replace("_", "-"), market[name])]
-
-
 def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", imports=(), **windows):
     """quern-wallet's options that describe a task. imports: (task, final state, program), files, of settled ones.
     windows, in seconds: bid_s, challenge_s, ...; also stride and tranche, in steps."""
-    market = net.node.quern_params()["market"]
     options = ["--init", job.init, "--data", job.data, "--plan", json.dumps(job.plan(steps)), "--interval", interval,
-               "--price-cap", price_cap, "--tax", tax, *chain_options(market)]
+               "--price-cap", price_cap, "--tax", tax,
+               "--params", json.dumps(net.node.quern_params())]
     for program in job.programs:
         options += ["--program", program]
     for source in imports:

@@ -5,6 +5,7 @@
 
 #include "chain/exec/handlers/draw_table.h"
 #include "chain/exec/system/validators.h"
+#include "chain/market/bonds.h"
 #include "chain/params/parameters.h"
 #include "chain/types/native_kinds.h"
 #include "crypto/hash.h"
@@ -223,6 +224,11 @@ Status check_genesis(const Genesis& genesis) {
         if (!bonds.insert({bond.role, bond.address}).second)
             return fail("genesis.duplicate_address", to_hex0x(bond.address));
         QUERN_CHECK(count(bond.amount));
+        const Uint256 least = market::min_bond(genesis.params.market);
+        if (bond.amount < least)
+            return fail("genesis.bond_too_small", std::string(types::to_string(bond.role)) + " " +
+                                                      to_hex0x(bond.address) + " bonds " + bond.amount.to_decimal() +
+                                                      " grains, the least is " + least.to_decimal());
     }
     return {};
 }
@@ -233,17 +239,7 @@ Value to_json(const Genesis& genesis) {
                                {"chain_id", genesis.params.chain_id},
                                {"timestamp_ms", genesis.timestamp_ms},
                                {"check_invariants", genesis.params.check_invariants}});
-    for (const auto section : params::kSections) {
-        auto values = Value::object();
-        params::visit_parameters(genesis.params, [&](const params::Parameter& parameter, const auto& number) {
-            if (parameter.section != section) return;
-            if constexpr (std::is_same_v<std::decay_t<decltype(number)>, Uint256>)
-                values.set(parameter.name, number.to_decimal());
-            else
-                values.set(parameter.name, number);
-        });
-        root.set(section, std::move(values));
-    }
+    for (const auto section : params::kSections) root.set(section, params::to_json(genesis.params, section));
 
     auto allocations = Value::array();
     for (const auto& allocation : genesis.allocations)

@@ -1,6 +1,6 @@
 #include "chain/params/parameters.h"
 
-#include <vector>
+#include <string>
 
 namespace quern::chain::params {
 namespace {
@@ -83,6 +83,18 @@ Status check_relations(const ChainParams& params) {
     return {};
 }
 
+Status read(const json::Value& section, std::string_view name, Uint256& target) {
+    QUERN_TRY(const std::string_view text, section.get_string(name));
+    const auto number = Uint256::from_decimal(text);
+    if (!number) return detailed(number.error(), std::string(name) + " is " + std::string(text));
+    target = *number;
+    return {};
+}
+Status read(const json::Value& section, std::string_view name, std::uint64_t& target) {
+    QUERN_TRY(target, section.get_u64(name));
+    return {};
+}
+
 }  // namespace
 
 std::span<const Parameter> parameters() { return kParameters; }
@@ -96,6 +108,29 @@ Status check_parameters(const ChainParams& params) {
     });
     QUERN_CHECK(status);
     return check_relations(params);
+}
+
+json::Value to_json(const ChainParams& params, std::string_view section) {
+    auto values = json::Value::object();
+    visit_parameters(params, [&](const Parameter& parameter, const auto& number) {
+        if (parameter.section != section) return;
+        if constexpr (std::is_same_v<std::decay_t<decltype(number)>, Uint256>)
+            values.set(parameter.name, number.to_decimal());
+        else
+            values.set(parameter.name, number);
+    });
+    return values;
+}
+
+Expected<MarketParams> market_params_from_json(const json::Value& params) {
+    QUERN_TRY(const json::Value* const market, params.get_object("market"));
+    ChainParams read_params;
+    Status status;
+    visit_parameters(read_params, [&](const Parameter& parameter, auto& target) {
+        if (status && parameter.section == "market") status = read(*market, parameter.name, target);
+    });
+    QUERN_CHECK(status);
+    return read_params.market;
 }
 
 std::string parameters_page() {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/expected.h"
+#include "base/json.h"
 #include "chain/params/params.h"
 
 namespace quern::chain::params {
@@ -43,6 +44,12 @@ void visit_parameters(Params& params, Visitor&& visitor) {
 inline constexpr std::string_view kBadParameter = "genesis.bad_parameter";
 // Each parameter lies within its limits, and they fit each other. Error kBadParameter, which names it.
 [[nodiscard]] Status check_parameters(const ChainParams& params);
+
+// One section as a genesis file and the RPC method quern_params have it: amounts are decimal texts.
+[[nodiscard]] json::Value to_json(const ChainParams& params, std::string_view section);
+// The section "market" of a genesis file or of what the RPC method quern_params answers; each of its parameters must be
+// there. Errors: json.*, uint256.*; they name the parameter.
+[[nodiscard]] Expected<MarketParams> market_params_from_json(const json::Value& params);
 
 // doc/parameters.md: parameters and constants as tables.
 [[nodiscard]] std::string parameters_page();

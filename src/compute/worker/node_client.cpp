@@ -70,17 +70,6 @@ Expected<Uint256> quantity(const json::Value& value) {
     return understood(Uint256::from_hex_quantity(text));
 }
 
-// As a genesis file has it: amounts are decimal texts.
-Status read_parameter(const json::Value& section, std::string_view name, Uint256& target) {
-    QUERN_TRY(const std::string_view text, understood(section.get_string(name)));
-    QUERN_TRY(target, understood(Uint256::from_decimal(text)));
-    return {};
-}
-Status read_parameter(const json::Value& section, std::string_view name, std::uint64_t& target) {
-    QUERN_TRY(target, understood(section.get_u64(name)));
-    return {};
-}
-
 Expected<std::uint64_t> small_quantity(const json::Value& value) {
     QUERN_TRY(const Uint256 number, quantity(value));
     if (!number.fits_u64()) return busy(kBadAnswer, "number out of range");
@@ -329,14 +318,7 @@ Expected<std::vector<TaskClaim>> NodeClient::live_tasks() {
 
 Expected<chain::params::MarketParams> NodeClient::market_params() {
     QUERN_TRY(const json::Value answer, call("quern_params", json::Value::array()));
-    QUERN_TRY(const json::Value* const market, understood(answer.get_object("market")));
-    chain::params::ChainParams params;
-    Status status;
-    chain::params::visit_parameters(params, [&](const chain::params::Parameter& parameter, auto& target) {
-        if (status && parameter.section == "market") status = read_parameter(*market, parameter.name, target);
-    });
-    QUERN_CHECK(status);
-    return params.market;
+    return understood(chain::params::market_params_from_json(answer));
 }
 
 Expected<Uint256> NodeClient::watch_bonds() {

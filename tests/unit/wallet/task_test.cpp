@@ -6,6 +6,7 @@
 
 #include "base/fs.h"
 #include "chain/market/storage.h"
+#include "chain/params/parameters.h"
 #include "chain/types/json_codec.h"
 #include "compute/core/task_imports.h"
 #include "compute/program/arch_json.h"
@@ -41,6 +42,12 @@ Bytes text_of(std::uint32_t windows) {
     EXPECT_TRUE(dataset);
     EXPECT_EQ(dataset->tokens.size(), windows * kContext + 1);
     return dataset->tokens;
+}
+
+json::Value params_of(const chain::params::MarketParams& market) {
+    chain::params::ChainParams params;
+    params.market = market;
+    return json::Value::object({{"market", chain::params::to_json(params, "market")}});
 }
 
 // A program, its initial state and its data set as files, and all options that a task needs.
@@ -260,15 +267,33 @@ TEST_F(TaskTest, the_price_has_the_deposit_for_what_the_task_may_store) {
     chain::params::MarketParams market;
     const auto spec = build_spec(options_);
     EXPECT_EQ(deposit_of(), market.storage_deposit_per_byte * Uint256(chain::market::stored_bytes(market, *spec, 1)));
-    options_.storage_deposit_per_byte = "3";
-    options_.max_rounds = market.max_rounds = 1;
-    options_.max_bids = market.max_bids = 2;
+    market.storage_deposit_per_byte = Uint256(3);
+    market.max_rounds = 1;
+    market.max_bids = 2;
+    options_.params = "@" + write("params.json", as_bytes(params_of(market).dump()));
     EXPECT_EQ(deposit_of(), Uint256(3 * chain::market::stored_bytes(market, *spec, 1)));
-    options_.storage_deposit_per_byte = "lots";
-    EXPECT_TRUE(error().detail.starts_with("--storage-deposit-per-byte lots"));
+}
+
+TEST_F(TaskTest, parameters_are_those_that_a_node_tells) {
+    json::Value params = params_of({});
+    options_.params = params.dump();
+    EXPECT_EQ(error().name, "none") << error().to_string();
+    json::Value market = **params.get_object("market");
+    market.set("custody_fee_per_mib", "lots");
+    options_.params = json::Value::object({{"market", market}}).dump();
+    EXPECT_EQ(error().name, "uint256.bad_digit");
+    EXPECT_EQ(error().detail, "--params: custody_fee_per_mib is lots");
+    market.erase("custody_fee_per_mib");
+    options_.params = json::Value::object({{"market", market}}).dump();
+    EXPECT_EQ(error().name, "json.missing_field");
+    options_.params = "@nowhere.json";
+    EXPECT_TRUE(error().name.starts_with("fs.")) << error().to_string();
 }
 
 TEST_F(TaskTest, nothing_is_signed_above_the_limit_that_was_set) {
+    options_.max_escrow = "1000qrn";
+    EXPECT_EQ(error().name, "wallet.no_params");
+    options_.params = params_of({}).dump();
     options_.max_escrow = "1";
     EXPECT_EQ(error().name, "wallet.above_max_escrow");
     options_.max_escrow = "1000qrn";

@@ -71,14 +71,7 @@ TEST_F(LyingNode, tells_the_parameters_of_the_market_or_is_busy) {
     chain::params::ChainParams params;
     params.market.dispute_cost = 77;
     params.market.solver_bond_gammas = 9;
-    json::Value market = json::Value::object();
-    chain::params::visit_parameters(params, [&](const chain::params::Parameter& parameter, const auto& number) {
-        if (parameter.section != "market") return;
-        if constexpr (std::is_same_v<std::decay_t<decltype(number)>, Uint256>)
-            market.set(parameter.name, number.to_decimal());
-        else
-            market.set(parameter.name, number);
-    });
+    json::Value market = chain::params::to_json(params, "market");
     answer_ = [&](int) { return json::Value::object({{"chain_id", 1}, {"market", market}}).dump(); };
     const auto told = client_->market_params();
     ASSERT_TRUE(told) << told.error().to_string();
