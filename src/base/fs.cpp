@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 namespace quern {
@@ -173,11 +174,26 @@ Expected<LockFile> LockFile::acquire(const std::string& path) {
         const ssize_t got = ::pread(file.get(), owner, sizeof(owner) - 1, 0);
         std::string who;
         for (ssize_t i = 0; i < got && owner[i] >= '0' && owner[i] <= '9'; ++i) who += owner[i];
-        return fault("fs.locked", path + " is held by process " + (who.empty() ? "unknown" : who));
+        return fault(kLocked, path + " is held by process " + (who.empty() ? "unknown" : who));
     }
     const std::string own = std::to_string(::getpid()) + "\n";
     if (::ftruncate(file.get(), 0) != 0) return fail_errno("fs.cannot_open", path);
     QUERN_CHECK(write_all(file.get(), as_bytes(own), path));
+    return LockFile(file.release());
+}
+
+Expected<LockFile> LockFile::acquire_within(const std::string& path, std::uint64_t part) {
+    Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (file.get() < 0) return fail_errno("fs.cannot_open", path);
+    struct flock range {};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    range.l_start = static_cast<off_t>(part & static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()));
+    range.l_len = range.l_start == std::numeric_limits<off_t>::max() ? 0 : 1;  // 0: up to the end
+    if (::fcntl(file.get(), F_OFD_SETLK, &range) != 0) {
+        if (errno != EAGAIN && errno != EACCES) return fail_errno("fs.cannot_open", path);
+        return fault(kLocked, path);
+    }
     return LockFile(file.release());
 }
 

@@ -37,12 +37,16 @@ inline constexpr std::string_view kDiskFull = "fs.disk_full";
 // No error when it is missing. Error: fs.remove_failed.
 [[nodiscard]] Status remove_file(const std::string& path);
 
+inline constexpr std::string_view kLocked = "fs.locked";
 // An advisory lock (flock) on a file that is made if needed and holds the owner's process id; let go on destruction
 // and when the process dies.
 class LockFile {
 public:
     // Errors: fs.locked (another process has it; the detail says which), fs.cannot_open.
     [[nodiscard]] static Expected<LockFile> acquire(const std::string& path);
+    // Of a file that is there and stays as it is (a part of it that is named by a number): several owners may have
+    // different parts. Errors: the same, without the process.
+    [[nodiscard]] static Expected<LockFile> acquire_within(const std::string& path, std::uint64_t part);
     LockFile(LockFile&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
     LockFile& operator=(LockFile&& other) noexcept;
     LockFile(const LockFile&) = delete;

@@ -324,7 +324,10 @@ int content_get(rpc::Client& client, const Options& options, const std::string& 
 Expected<Bytes> fetch_state(rpc::Client& client, const std::string& program_file, const Hash32& id) {
     namespace core = compute::core;
     QUERN_TRY(const Bytes encoded, fs::read_file(program_file, vm::tensor::kMaxProgramBytes));
-    QUERN_TRY(const vm::tensor::Program program, vm::tensor::decode_program(encoded));
+    auto decoded = vm::tensor::decode_program(encoded);
+    if (!decoded)
+        return detailed(decoded.error(), program_file + " is no program of quern-compile: " + decoded.error().detail);
+    const vm::tensor::Program program = std::move(*decoded);
     QUERN_TRY(const Bytes content, fetch_bytes(client, id, core::state_content_bytes(program)));
     QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(content));
     QUERN_TRY(core::StateParts parts, core::decode_state(program, vm::tensor::state_root(roots), content));
@@ -380,6 +383,7 @@ int run_account(rpc::Client& client, const Options& options) {
     if (right) query.address = words[2];
     if (right && words.size() > 3) right = (query.from = block_of(words[3])).has_value();
     if (right && words.size() > 4) right = (query.to = block_of(words[4])).has_value();
+    right = right && !(query.from && query.to && *query.to < *query.from);
     if (!right)
         return complain(kExitUsage, "usage: quern-cli [-csv] account statement ADDRESS [FROM_BLOCK [TO_BLOCK]]");
     const auto pages = rpc::fetch_statement(

@@ -66,7 +66,9 @@ Expected<Architecture> read_architecture(const std::string& path) {
 
 Expected<Program> read_program(const std::string& path) {
     QUERN_TRY(const Bytes bytes, fs::read_file(path, tensor::kMaxProgramBytes));
-    return tensor::decode_program(bytes);
+    auto program = tensor::decode_program(bytes);
+    if (!program) return detailed(program.error(), path + " is no program of quern-compile: " + program.error().detail);
+    return program;
 }
 
 std::uint64_t parameter_count(const Program& program) {
@@ -239,9 +241,8 @@ Status make_architecture(const Options& options) {
 }
 
 Status inspect(const Options& options) {
-    QUERN_TRY(const Bytes bytes, fs::read_file(options.file, tensor::kMaxProgramBytes));
-    QUERN_TRY(const Program program, tensor::decode_program(bytes));
-    json::Value result = summary(program, bytes.size());
+    QUERN_TRY(const Program program, read_program(options.file));
+    json::Value result = summary(program, tensor::encode(program).size());
     json::Value slots = json::Value::array();
     for (const tensor::Slot& slot : program.slots) {
         json::Value entry = json::Value::object();

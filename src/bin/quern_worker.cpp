@@ -40,7 +40,6 @@ Expected<arith::Backend> backend_named(const std::string& name) {
 struct Raw {  // what has to be translated after parsing
     std::string node = "http://127.0.0.1:8545";
     std::string ws;
-    std::string key_file;
     std::string password_file;
     std::string bid_price;
     std::string max_fee_per_gas;
@@ -59,7 +58,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
                    "file with USER:PASSWORD for the node (its <datadir>/.cookie, or of -rpcauth): without it the node "
                    "fetches no contents from others for this worker");
     app.add_option("--datadir", options.datadir, "directory for training progress and sealed reports")->required();
-    app.add_option("--key", raw.key_file, "keystore (Web3 Secret Storage) or file with a hexadecimal key, mode 600")
+    app.add_option("--key", options.key_file, "keystore (Web3 Secret Storage) or file with a hexadecimal key, mode 600")
         ->required();
     app.add_option("--password-file", raw.password_file, "file whose first line is the keystore's password");
     app.add_flag("--solver", options.solver, "bid on tasks and train them");
@@ -101,6 +100,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.add_option("--threads", options.threads,
                    "compute threads; 0: one per CPU. Training, replays for a verifier, replays for a whistleblower and "
                    "disputes run side by side, each with so many; within each kind the task that is due first")
+        ->check(CLI::Range(0, 256))
         ->capture_default_str();
     app.add_option("--dispute-threads", options.dispute_threads,
                    "moves of disputes that are worked out at once, the most urgent first; neither training nor replays "
@@ -118,10 +118,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
     app.add_option("--debug", raw.log.debug, "log categories shown at debug level, comma separated")->delimiter(',');
     app.add_option("--logfile", raw.log.file, "also log to this file");
 #ifdef QUERN_TEST_FAULTS
-    app.add_option(
-        "--test-fault", raw.fault,
-        "test builds only: skip_work, wrong_update, flip_element, wrong_slot, pass_without_work, "
-        "false_accusation, other_flip, wrong_choice, silent_opening or bad_custody, each with an optional @STEP");
+    app.add_option("--test-fault", raw.fault, "test builds only: " + compute::worker::known_faults());
 #endif
 }
 
@@ -185,7 +182,7 @@ int main(int argc, char** argv) {
     declare(app, options, raw);
     if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
     if (const Status done = translate(options, raw); !done) return complain(kProgram, done.error(), kExitUsage);
-    auto key = crypto::load_key_file(raw.key_file, raw.password_file);
+    auto key = crypto::load_key_file(options.key_file, raw.password_file);
     if (!key) return complain(kProgram, key.error());
 
     struct sigaction action {};

@@ -28,6 +28,17 @@ inline int complain(const char* program, const Error& error, int code = kExitFai
     return complain(program, error.to_string(), code);
 }
 
+// The first of the unsigned options that was given a negative number: CLI11 takes it as one of 2^64 less so many.
+[[nodiscard]] inline std::string negative_count(const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options())
+        if (option->get_type_name().starts_with("UINT"))
+            for (const std::string& text : option->results())
+                if (text.starts_with('-')) return option->get_name() + ": " + text + " is below 0";
+    for (const CLI::App* command : app.get_subcommands())
+        if (std::string found = negative_count(*command); !found.empty()) return found;
+    return {};
+}
+
 // Parses the command line of `program`, by which help and complaints call it; the exit code when there is nothing more
 // to do (help, version, wrong options).
 [[nodiscard]] inline std::optional<int> parse_command_line(CLI::App& app, const char* program, int argc,
@@ -48,6 +59,7 @@ inline int complain(const char* program, const Error& error, int code = kExitFai
             (unknown_command ? "there is no command " + unknown[0] : std::string(error.what())) + "; see " + help,
             kExitUsage);
     }
+    if (const std::string wrong = negative_count(app); !wrong.empty()) return complain(program, wrong, kExitUsage);
     return std::nullopt;
 }
 

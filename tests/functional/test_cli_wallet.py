@@ -122,10 +122,36 @@ class CliTest(unittest.TestCase):
                                  (["--solver", "--price", "much"], "--price much"),
                                  (["--solver", "--max-fees-per-day", "1.5"], "1.5 QRN is 1.5qrn"),
                                  (["--solver", "--backend", "gpu"], "known: auto"),
+                                 (["--solver", "--threads", "-1"], "--threads: "),
+                                 (["--solver", "--poll-ms", "-1"], "--poll-ms: -1 is below 0"),
                                  (["--solver", "--debug", "nothing"], "it is one of all, node")):
             refused = command("quern-worker", *key, *arguments)
             self.assertEqual(refused.returncode, 2, refused)
             self.assertIn(words, refused.stderr)
+        self.assertIn("--task: -1 is below 0", self.wallet("accept", "--seed", "x", "--nonce", 0, "--task", -1, code=2))
+
+    def test_a_key_has_one_worker_and_what_it_lacks_is_said(self):
+        def arguments(name):
+            return ["--node", f"http://127.0.0.1:{self.network.port}", "--datadir", self.path(name), "--key", self.alice.keystore,
+                    "--password-file", self.alice.password_file, "--roles", "auto", "--rpc-cookie", self.path("no-cookie")]
+
+        log = self.path("first-worker.log")
+        first = subprocess.Popen([program("quern-worker"), *arguments("first"), "--logfile", log],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(first.wait)
+        self.addCleanup(first.terminate)
+
+        def said(words):
+            if not os.path.exists(log):
+                return False
+            with open(log) as file:
+                return words in file.read()
+
+        wait_until(lambda: said("no bond in any role"), 30, "a worker that says that it has no bond")
+        self.assertTrue(said("no-cookie is not there"))
+        second = command("quern-worker", *arguments("second"))
+        self.assertEqual(second.returncode, 1, second.stderr)
+        self.assertIn("worker.key_in_use", second.stderr)
 
     def test_misspelled_options_are_not_methods(self):
         self.assertIn("unknown option -rpcprot=1234", self.cli("-rpcprot=1234", "eth_chainId", code=2))
@@ -298,6 +324,13 @@ class CliTest(unittest.TestCase):
         command("quern-compile", "init", "--arch", path["arch.json"], "--out", path["init.st"])
         task = ["--program", path["program.bin"], "--init", path["init.st"], "--steps", 10, "--interval", 5, "--price-cap", 1]
         self.assertIn("escrow", self.wallet("price", *task, "--data", path["fits.u8"]))
+        # The chain's own prices count, and a limit is not held against others.
+        params = json.dumps(self.network.node.quern_params())
+        told = json.loads(self.wallet("price", *task, "--data", path["fits.u8"], "--params", params))
+        self.assertGreater(int(told["escrow"]["grains"]), 0)
+        limited = ["submit-task", "--seed", "x", "--nonce", 0, *task, "--data", path["fits.u8"], "--max-escrow"]
+        self.assertIn("--params @FILE", self.wallet(*limited, "1qrn", code=1))
+        self.assertIn("above_max_escrow", self.wallet(*limited, "1", "--params", params, code=1))
         self.assertIn("plan.bad_body", self.wallet("price", *task, "--data", path["fits.u8"], "--plan", "[[3]]", code=1))
         for refused in (self.wallet("price", *task, "--data", path["other.u8"], code=1),
                         self.wallet("submit-task", "--seed", "x", "--nonce", 0, *task, "--data", path["other.u8"], code=1)):
@@ -317,8 +350,12 @@ class CliTest(unittest.TestCase):
         self.assertIn("--validator: none.json", refused("-validator=none.json:1qrn"))
         small = refused(f"-validator={self.alice.keystore}:1", f"-validatorpassword={self.alice.password_file}")
         self.assertRegex(small, r"stake_too_small: .* stakes 1 grains, the least is \d{10,}")
-        # Only a devnet may do with fewer than three verifiers.
         validator = (f"-validator={self.alice.keystore}:1qrn", f"-validatorpassword={self.alice.password_file}")
+        self.assertIn("bond_too_small", refused(f"-bond=solver:{BOB}:0.5qrn", *validator))
+        self.assertIn("another one needs --chainid", refused("-network=mars", *validator))
+        own = json.loads(command("quern-genesis", "make", "-network=mars", "-chainid=9", *validator).stdout)
+        self.assertEqual((own["network"], own["chain_id"]), ("mars", 9))
+        # Only a devnet may do with fewer than three verifiers.
         self.assertIn("min_verifiers", refused("-network=testnet", "-market=min_verifiers=2", *validator))
         made = {name: json.loads(command("quern-genesis", "make", f"-network={name}", *validator).stdout) for name in ("testnet", "devnet")}
         self.assertEqual([made[name]["market"]["min_verifiers"] for name in ("testnet", "devnet")], [3, 1])

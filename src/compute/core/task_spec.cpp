@@ -24,10 +24,13 @@ Status check_supported(const TaskSubmitPayload& spec) {
 }
 
 Status check_windows(const TaskSubmitPayload& spec) {
-    for (const std::uint64_t seconds : {spec.windows.bid_s, spec.windows.start_s, spec.windows.heartbeat_s,
-                                        spec.windows.prove_s, spec.windows.verify_s, spec.windows.challenge_s})
+    const auto& w = spec.windows;
+    for (const auto& [name, seconds] :
+         {std::pair("bidS", w.bid_s), std::pair("startS", w.start_s), std::pair("heartbeatS", w.heartbeat_s),
+          std::pair("proveS", w.prove_s), std::pair("verifyS", w.verify_s), std::pair("challengeS", w.challenge_s)})
         if (seconds == 0 || seconds > kMaxWindowSeconds)
-            return fail("task.bad_window", "each waiting state lasts 1 to 2^20 seconds");
+            return fail("task.bad_window", std::string(name) + " is " + std::to_string(seconds) +
+                                               "; each waiting state lasts 1 to 2^20 seconds");
     return {};
 }
 

@@ -29,6 +29,12 @@ constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
 
 }  // namespace
 
+std::string known_faults() {
+    std::string names;
+    for (const auto& [name, fault] : kFaultNames) names += (names.empty() ? "" : ", ") + std::string(name);
+    return names + " (each with an optional @STEP)";
+}
+
 Expected<FaultPlan> parse_fault(std::string_view text) {
     FaultPlan plan;
     std::string_view name = text;
@@ -44,9 +50,7 @@ Expected<FaultPlan> parse_fault(std::string_view text) {
             plan.fault = fault;
             return plan;
         }
-    std::string known;
-    for (const auto& [name_of, fault] : kFaultNames) known += (known.empty() ? "" : ", ") + std::string(name_of);
-    return fail("fault.unknown", std::string(name) + "; known: " + known + " (each with an optional @STEP)");
+    return fail("fault.unknown", std::string(name) + "; known: " + known_faults());
 }
 
 }  // namespace quern::compute::worker

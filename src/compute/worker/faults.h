@@ -43,6 +43,8 @@ struct FaultPlan {
     [[nodiscard]] bool accuser_cheats() const { return fault == Fault::false_accusation || fault == Fault::other_flip; }
 };
 
+// All names, and how a step is added.
+[[nodiscard]] std::string known_faults();
 // "skip_work", "wrong_update@7", ... Errors: fault.unknown, fault.bad_step.
 [[nodiscard]] Expected<FaultPlan> parse_fault(std::string_view text);
 

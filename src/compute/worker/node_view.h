@@ -24,7 +24,8 @@ struct TransactionOutcome {
     std::uint64_t block = 0;
     std::string failure;  // result code of a failed native transaction
 };
-inline constexpr std::string_view kOutOfGas = "out of gas";  // such a failure, as chain/exec names it
+inline constexpr std::string_view kOutOfGas = "out of gas";           // such a failure, as chain/exec names it
+inline constexpr std::string_view kTickedAlready = "tick.too_early";  // a tick's, when somebody's tick came first
 
 // A node's newest block.
 struct Head {

@@ -16,6 +16,7 @@ struct WorkerOptions {
     std::string node_host = "127.0.0.1";
     std::uint16_t node_port = 8545;
     std::string credentials_file;  // "user:password" for the node; empty: it fetches nothing from other nodes for us
+    std::string key_file;          // while it runs no other worker of the chain has it
     std::string datadir;           // what it goes on with after a restart: training progress, sealed verdicts
     bool solver = false;
     bool verifier = false;

@@ -84,7 +84,9 @@ bool Sender::included(const std::string& purpose, Pending& entry) {
     for (const Hash32& hash : entry.hashes) {
         const auto outcome = node_->outcome(hash);
         if (!outcome || !outcome->has_value()) continue;
-        if (!(*outcome)->success)
+        if ((*outcome)->failure == kTickedAlready)
+            log::info(log::Category::worker, "another account ticked first purpose={}", purpose);
+        else if (!(*outcome)->success)
             log::warning(log::Category::worker, "transaction failed purpose={} reason={}", purpose,
                          (*outcome)->failure);
         entry.ran_out = (*outcome)->failure == kOutOfGas;

@@ -319,11 +319,13 @@ void Shell::look_at_bonds() {
     if (height_ < bonds_at_) return;
     bonds_at_ = height_ + kBondBlocks;
     const WorkerOptions& options = parts_.options;
+    bool acts = !options.roles_auto;
     for (const auto& [role, played] :
          {std::pair(Role::solver, me_.solver), std::pair(Role::verifier, me_.verifier),
           std::pair(Role::whistleblower, me_.whistleblower), std::pair(Role::custodian, me_.custodian)}) {
         if (!played) continue;
         const auto bond = parts_.node.bond(role, me_.address);
+        acts = acts || !bond || (*bond && !(*bond)->bonded.is_zero());
         if (!bond) continue;
         if (role == Role::whistleblower && options.roles_auto) look_at_watch_bonds(*bond ? (*bond)->bonded : Uint256());
         if (!*bond || (*bond)->bonded.is_zero()) {
@@ -345,9 +347,21 @@ void Shell::look_at_bonds() {
         unbonded_.erase(role);
         const chain::types::Capacity mine{options.max_step_work, me_.speed_class, me_.bandwidth_class,
                                           options.max_memory_mib};
+        if (role == Role::custodian) tell_of_custodians();
         if (!chain::market::is_drawn(role)) continue;
         if (const auto attempt = declare(**bond, mine)) parts_.sender.send(*attempt);
     }
+    if (!acts && !std::exchange(idle_, true))
+        log::warning(Category::worker, "no bond in any role: nothing to do until {} has one (quern-wallet bond)",
+                     chain::types::to_checksum_address(me_.address));
+    if (acts) idle_ = false;
+}
+
+void Shell::tell_of_custodians() {
+    const auto* const told = market();
+    if (told == nullptr || told->custodians != 0 || std::exchange(told_of_custodians_, true)) return;
+    log::warning(Category::worker,
+                 "this chain draws no custodians (its parameter custodians is 0): nothing to do as one");
 }
 
 void Shell::look_at_watch_bonds(const Uint256& own) {

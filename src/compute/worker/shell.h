@@ -83,6 +83,7 @@ private:
     void read_probes(const chain::types::VerifierReport& report);
     void decline(const Task& task, const std::string& reason);
     void look_at_bonds();
+    void tell_of_custodians();
     void look_at_watch_bonds(const Uint256& own);
     void look_at_bids();
     // What forced errors ask for: the chain's parameter, and whether the own bond makes a watcher.
@@ -111,6 +112,8 @@ private:
     std::uint64_t clean_at_ = 0;
     std::uint64_t bonds_at_ = 0;
     std::set<chain::types::Role> unbonded_;  // said so
+    bool idle_ = false;                      // said that no role has a bond
+    bool told_of_custodians_ = false;        // that there are none
     std::optional<chain::params::MarketParams> market_;
     std::optional<BidCover> cover_;                     // none before the node has told the chain's parameters
     bool knows_bond_ = false;                           // as of height_: else nothing is bid

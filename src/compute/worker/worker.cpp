@@ -45,6 +45,18 @@ Status check_chain(const WorkerOptions& options, std::uint64_t chain_id) {
                                           " belongs to chain " + known.substr(0, known.find('\n')));
 }
 
+// Two processes that bid, report and seal for one account undo each other's nonces, and a verifier's two choices are
+// slashed. Other chains may have the same key. None where the key's file cannot be locked (a read-only medium).
+Expected<std::optional<fs::LockFile>> lock_key(const std::string& file, std::uint64_t chain_id) {
+    auto lock = fs::LockFile::acquire_within(file, chain_id);
+    if (lock) return std::optional(std::move(*lock));
+    if (lock.error().name == fs::kLocked)
+        return fail("worker.key_in_use", file + ": another quern-worker on this chain has it");
+    log::warning(Category::worker, "whether another worker has the key cannot be told reason={}",
+                 lock.error().to_string());
+    return std::optional<fs::LockFile>();
+}
+
 }  // namespace
 
 Status check_roles(const WorkerOptions& options) {
@@ -64,6 +76,13 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
     const auto chain_id = wait_for_node(node, stop);
     if (!chain_id) return {};
     QUERN_CHECK(check_chain(options, *chain_id));
+    const auto key_lock = lock_key(options.key_file, *chain_id);
+    if (!key_lock) return tl::unexpected<Error>(key_lock.error());
+    if (!options.credentials_file.empty() && !fs::exists(options.credentials_file))
+        log::warning(
+            Category::worker,
+            "--rpc-cookie {} is not there: until it is, the node fetches no contents from others for this worker",
+            options.credentials_file);
     const SystemClock clock;
     QUERN_TRY(auto spending, Spending::open(options.datadir + "/spending.rlp", options.spending, clock));
     QUERN_TRY(Sender sender,

@@ -137,6 +137,21 @@ TEST_F(Files, a_lock_keeps_others_out_until_its_owner_lets_go) {
     EXPECT_TRUE(fs::LockFile::acquire(path).has_value());
 }
 
+TEST_F(Files, a_part_of_a_file_has_one_owner_and_the_file_stays_as_it_is) {
+    const std::string path = folder_ + "/key";
+    EXPECT_EQ(fs::LockFile::acquire_within(path, 1).error().name, "fs.cannot_open");
+    ASSERT_TRUE(fs::write_file_atomic(path, as_bytes("ab"), 0600));
+    {
+        const auto lock = fs::LockFile::acquire_within(path, 7878);
+        ASSERT_TRUE(lock) << lock.error().to_string();
+        EXPECT_EQ(fs::LockFile::acquire_within(path, 7878).error().name, fs::kLocked);
+        EXPECT_TRUE(fs::LockFile::acquire_within(path, 7877));
+        EXPECT_TRUE(fs::LockFile::acquire_within(path, ~std::uint64_t{0}));
+    }
+    EXPECT_TRUE(fs::LockFile::acquire_within(path, 7878));
+    EXPECT_EQ(fs::read_text_file(path, 100).value_or(""), "ab");
+}
+
 TEST_F(Files, a_log_line_holds_one_event_and_debug_is_by_category) {
     const std::string path = folder_ + "/log";
     ASSERT_TRUE(
