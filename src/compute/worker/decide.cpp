@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/big_endian.h"
+#include "chain/market/claim_state.h"
 #include "chain/market/custody.h"
 #include "chain/market/delays.h"
 #include "chain/market/windows.h"
@@ -38,9 +40,8 @@ constexpr std::uint64_t kFragmentBytesPerSecond = std::uint64_t{1} << 28;
 bool is_open(const DisputeView& view) { return view.dispute->closed_at == 0 && view.game != nullptr; }
 
 Hash32 salt_of(const Hash32& secret, std::uint32_t target) {
-    const std::array<std::uint8_t, 4> number{static_cast<std::uint8_t>(target >> 24),
-                                             static_cast<std::uint8_t>(target >> 16),
-                                             static_cast<std::uint8_t>(target >> 8), static_cast<std::uint8_t>(target)};
+    Bytes number;
+    append_big_endian(number, target, 4);
     return crypto::sha256({secret.view(), number});
 }
 
@@ -528,7 +529,7 @@ private:
     // --- Disputes
     // Another game has decided what it is about: a tick closes it, and nobody loses by it.
     [[nodiscard]] bool is_moot(const Dispute& dispute) const {
-        if (dispute.target == 0) return claim_.voided && claim_.locked.is_zero();
+        if (dispute.target == 0) return chain::market::is_history_lost(claim_);
         const std::size_t place = core::target_report(dispute.target);
         return place < view_.live.reports.size() && view_.live.reports[place].slashed();
     }
@@ -609,7 +610,7 @@ private:
 
     void tick() {
         // One whose windows are over waits until those before it are settled.
-        const bool waits = claim_.state == ClaimState::challenge && claim_.id.stretch != task_.settled;
+        const bool waits = claim_.state == ClaimState::challenge && !chain::market::is_next_to_settle(task_, claim_);
         const bool due = has_claim(claim_)
                              ? !waits && is_due(claim_, chain::market::draw_anchor(claim_, view_.live.custody))
                              : is_due(task_, chain::market::draw_anchor(task_));

@@ -10,6 +10,7 @@
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/exec/handlers/resolution.h"
+#include "chain/market/claim_state.h"
 #include "chain/market/delays.h"
 #include "chain/market/storage.h"
 #include "compute/core/claims.h"
@@ -128,7 +129,7 @@ bool is_corrected(const LoadedClaim& live, const types::VerifierReport& report,
 Expected<bool> is_beaten(const Context& context, const LoadedClaim& live, const types::ChallengeRevealPayload& data,
                          std::uint64_t committed_at) {
     const auto& claim = live.claim;
-    if (data.target == 0) return is_history_lost(claim);
+    if (data.target == 0) return market::is_history_lost(claim);
     const std::size_t place = core::target_report(data.target);
     if (place >= claim.drawn) return false;
     QUERN_TRY(const auto report, load_report(context.state, claim, place));
@@ -206,9 +207,7 @@ auto Handler<NativeKind::challenge_commit>::check_state(const Context& context, 
     }
     const Uint256 stake = market::challenge_stake(context.market(), live.task);
     QUERN_TRY(const types::Role role, staking_role(context, claim, stake));
-    if (const Uint256 deposit = market::challenge_deposit(context.market());
-        context.state.account_view(context.sender).balance < deposit)
-        return fail("account.insufficient_balance", "the deposit is " + deposit.to_decimal());
+    QUERN_CHECK(check_balance(context, market::challenge_deposit(context.market())));
     return Prepared{std::move(live), std::move(displaced), role, stake};
 }
 

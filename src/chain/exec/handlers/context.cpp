@@ -136,12 +136,23 @@ Expected<Hash32> beacon_at(const Context& context, std::uint64_t height) {
     return beacon->value;
 }
 
+namespace {
+
+tl::unexpected<Error> poor(const Uint256& balance, const Uint256& amount) {
+    return fail("account.insufficient_balance", "have " + balance.to_decimal() + ", need " + amount.to_decimal());
+}
+
+}  // namespace
+
+Status check_balance(const Context& context, const Uint256& amount) {
+    const Uint256& balance = context.state.account_view(context.sender).balance;
+    return balance < amount ? Status(poor(balance, amount)) : Status();
+}
+
 Status take_from_account(Context& context, const types::Address& address, const Uint256& amount) {
     auto account = context.state.account_or_empty(address);
     const auto rest = checked_sub(account.balance, amount);
-    if (!rest)
-        return fail("account.insufficient_balance",
-                    "have " + account.balance.to_decimal() + ", need " + amount.to_decimal());
+    if (!rest) return poor(account.balance, amount);
     account.balance = *rest;
     context.state.set_account(address, account);
     return {};

@@ -76,6 +76,8 @@ void store_dispute(state::Overlay& state, const types::Dispute& dispute);
 [[nodiscard]] Expected<Hash32> beacon_at(const Context& context, std::uint64_t height);
 
 // --- Money -----------------------------------------------------------------------------------------------------------
+// That the sender has what its transaction takes: error account.insufficient_balance with both amounts.
+[[nodiscard]] Status check_balance(const Context& context, const Uint256& amount);
 // Error account.insufficient_balance.
 [[nodiscard]] Status take_from_account(Context& context, const types::Address& address, const Uint256& amount);
 void pay_account(Context& context, const types::Address& address, const Uint256& amount);

@@ -32,12 +32,10 @@ Status unlock_silent(Context& context, const Custody& custody) {
 
 // Takes a part of what those lock who have said nothing.
 Status slash_silent(Context& context, types::Task& task, const Custody& custody) {
-    const Uint256 lost = market::percent_of(custody.lock, context.market().no_reveal_slash_percent);
-    for (const auto& custodian : custody.custodians) {
-        if (custodian.receipt != 0) continue;
-        QUERN_CHECK(slash(context, task, Role::custodian, custodian.address, lost, "no_custody_receipt"));
-        QUERN_CHECK(unlock_bond(context, task.id, Role::custodian, custodian.address, custody.lock - lost));
-    }
+    for (const auto& custodian : custody.custodians)
+        if (custodian.receipt == 0)
+            QUERN_CHECK(slash_part(context, task, Role::custodian, custodian.address, custody.lock,
+                                   context.market().no_reveal_slash_percent, "no_custody_receipt"));
     return {};
 }
 

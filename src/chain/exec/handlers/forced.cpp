@@ -93,9 +93,7 @@ auto Handler<NativeKind::watch_commit>::check_state(const Context& context, cons
         return fail("watch.already_sealed");
     if (one.report.seals >= params::kMaxSeals) return fail("watch.too_many");
     QUERN_CHECK(check_ticket(context, one, data));
-    if (const Uint256 deposit = market::watch_deposit(context.market());
-        context.state.account_view(context.sender).balance < deposit)
-        return fail("account.insufficient_balance", "the deposit is " + deposit.to_decimal());
+    QUERN_CHECK(check_balance(context, market::watch_deposit(context.market())));
     return Prepared{std::move(one)};
 }
 

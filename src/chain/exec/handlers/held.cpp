@@ -87,9 +87,7 @@ auto Handler<NativeKind::data_challenge>::check_state(const Context& context, co
     QUERN_TRY(const auto plan, core::TaskPlan::decode(task.spec.plan));
     if (data.slot >= plan.header().slot_count)
         return fail("data.no_such_slot", "the state has " + std::to_string(plan.header().slot_count));
-    const Uint256& price = context.market().dispute_cost;
-    if (context.state.account_or_empty(context.sender).balance < price)
-        return fail("account.insufficient_balance", "an answer is prepaid with " + price.to_decimal());
+    QUERN_CHECK(check_balance(context, context.market().dispute_cost));  // prepays an answer
     return Prepared{std::move(task)};
 }
 

@@ -7,6 +7,7 @@
 #include "chain/exec/handlers/draw.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/resolution.h"
+#include "chain/market/claim_state.h"
 #include "chain/market/custody.h"
 #include "chain/market/delays.h"
 #include "chain/market/shares.h"
@@ -61,24 +62,25 @@ Status forfeit_bid(Context& context, types::Task& task, const types::TaskBid& bi
     return {};
 }
 
-// A verifier that kept silent in a step: its report counts as absent, it loses its fee and a part of its bond.
-Status dismiss_verifier(Context& context, LoadedClaim& live, types::VerifierReport& report, std::string_view reason) {
-    const Uint256 lost = market::percent_of(report.locked, context.market().no_reveal_slash_percent);
-    QUERN_CHECK(slash(context, live.task, Role::verifier, report.verifier, lost, reason));
-    QUERN_CHECK(unlock_bond(context, live.task.id, Role::verifier, report.verifier, report.locked - lost));
-    leave(live.claim, report);
-    report.locked = Uint256();
-    report.slashed_at = context.market_ms;
-    store_report(context.state, report);
-    return {};
-}
-// All of them for whom that is true; no report is looked at where the claim's counts say that there are none.
+// Verifiers that kept silent in a step lose their fee and a part of their lock: all for whom that is true; no report is
+// looked at where the claim's counts say that there are none.
 template <class Silent>
 Status dismiss_silent(Context& context, LoadedClaim& live, Silent&& silent, std::string_view reason) {
     QUERN_TRY(auto reports, load_reports(context.state, live.claim));
     for (auto& report : reports)
-        if (is_active(report) && silent(report)) QUERN_CHECK(dismiss_verifier(context, live, report, reason));
+        if (is_active(report) && silent(report))
+            QUERN_CHECK(end_report(context, live, report, context.market().no_reveal_slash_percent, reason));
     return {};
+}
+
+// The window of a claim's challenges: its first length counts.
+void set_window(const Context& context, Claim& claim, std::uint64_t seconds) {
+    if (claim.challenge_until == 0) claim.challenge_until = context.market_ms + market::in_ms(seconds);
+}
+
+void enter_window(Context& context, Claim& claim, std::string_view reason) {
+    enter(context, claim, ClaimState::challenge,
+          std::max({claim.challenge_until, claim.challenge_hold, context.market_ms + 1}), reason);
 }
 
 // Nobody will stand for the proof any more. The training is public, and its solver is not to blame: it is paid unless
@@ -87,11 +89,9 @@ Status await_unverified(Context& context, LoadedClaim& live, std::string_view re
     auto& claim = live.claim;
     const auto& spec = live.task.spec;
     claim.draws = kMaxDraws;
-    if (claim.challenge_until == 0)
-        claim.challenge_until = context.market_ms + market::in_ms(spec.windows.verify_s + spec.windows.challenge_s);
+    set_window(context, claim, spec.windows.verify_s + spec.windows.challenge_s);
     if (claim.open_disputes > 0) return await_challenges(context, live, reason);
-    enter(context, claim, ClaimState::challenge,
-          std::max({claim.challenge_until, claim.challenge_hold, context.market_ms + 1}), reason);
+    enter_window(context, claim, reason);
     return {};
 }
 
@@ -123,10 +123,8 @@ Status redraw_or_give_up(Context& context, LoadedClaim& live, std::string_view r
 // again.
 Status dismiss_solver(Context& context, types::Task& task, const types::Address& solver, Uint256& locked,
                       std::string_view reason) {
-    const Uint256 lost = market::percent_of(locked, context.market().no_start_slash_percent);
-    QUERN_CHECK(slash(context, task, Role::solver, solver, lost, reason));
-    QUERN_CHECK(unlock_bond(context, task.id, Role::solver, solver, locked - lost));
-    locked = Uint256();
+    const Uint256 part = std::exchange(locked, Uint256());
+    QUERN_CHECK(slash_part(context, task, Role::solver, solver, part, context.market().no_start_slash_percent, reason));
     bar(task, solver);
     return {};
 }
@@ -315,6 +313,17 @@ void leave(Claim& claim, const types::VerifierReport& report) {
         claim.awaited = static_cast<std::uint8_t>(claim.awaited - (report.seals - report.found));
 }
 
+Status end_report(Context& context, LoadedClaim& live, types::VerifierReport& report, std::uint64_t percent,
+                  std::string_view reason, const SlashShares& shares) {
+    QUERN_CHECK(
+        slash_part(context, live.task, Role::verifier, report.verifier, report.locked, percent, reason, shares));
+    if (is_active(report)) leave(live.claim, report);
+    report.locked = Uint256();
+    report.slashed_at = context.market_ms;
+    store_report(context.state, report);
+    return {};
+}
+
 Status release_reports(Context& context, Claim& claim) {
     QUERN_TRY(auto reports, load_reports(context.state, claim));
     for (auto& report : reports) {
@@ -343,7 +352,7 @@ Status draw_verifiers(Context& context, LoadedClaim& live) {
     const DrawTerms terms =
         verifier_terms(context, task, market::anchor_of(claim.draw_at, context.height), {claim.solver, task.submitter});
     // Those whom the stretch before it binds are free when that is settled, and this one cannot be before.
-    const bool waited = is_next_to_settle(task, claim) &&
+    const bool waited = market::is_next_to_settle(task, claim) &&
                         context.market_ms >= claim.proved_since + market::in_ms(task.spec.windows.verify_s);
     QUERN_TRY(const auto drawn,
               draw_bonds(context, Role::verifier, terms, draw_hash("verifiers", beacon, claim.id, claim.draws),
@@ -532,10 +541,8 @@ Status await_challenges(Context& context, LoadedClaim& live, std::string_view re
         return {};
     }
     if (claim.passes == 0) return redraw_or_give_up(context, live, "verifiers_silent");
-    if (claim.challenge_until == 0)
-        claim.challenge_until = context.market_ms + market::in_ms(task.spec.windows.challenge_s);
-    enter(context, claim, ClaimState::challenge,
-          std::max({claim.challenge_until, claim.challenge_hold, context.market_ms + 1}), reason);
+    set_window(context, claim, task.spec.windows.challenge_s);
+    enter_window(context, claim, reason);
     return {};
 }
 

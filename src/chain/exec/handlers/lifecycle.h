@@ -60,6 +60,9 @@ inline constexpr std::string_view kNotDrawn = "verify.not_drawn";
 [[nodiscard]] Expected<types::VerifierReport> load_own_report(const Context& context, const types::Claim& claim);
 // Before an active report becomes one that is not: the claim counts it no more.
 void leave(types::Claim& claim, const types::VerifierReport& report);
+// Slashes `percent` of what the report has locked and unlocks the rest; from then on it counts as absent. Stores it.
+[[nodiscard]] Status end_report(Context& context, LoadedClaim& live, types::VerifierReport& report,
+                                std::uint64_t percent, std::string_view reason, const SlashShares& shares = {});
 // Unlocks the bonds that answer for the claim's reports.
 [[nodiscard]] Status release_reports(Context& context, types::Claim& claim);
 // After the proof: waits for the beacon that draws the verifiers; first for `pause_s`, whose end is the draw's anchor,
@@ -102,10 +105,6 @@ void await_draw(Context& context, types::Claim& claim, std::string_view reason, 
 // The claims of later stretches begin with what nobody stands for: they are void as `live` is, each as soon as the
 // games about it and its verifiers' reports are decided. They are stored.
 [[nodiscard]] Status void_later(Context& context, LoadedClaim& live);
-// Whether those of the stretches before it are.
-[[nodiscard]] inline bool is_next_to_settle(const types::Task& task, const types::Claim& claim) {
-    return claim.id.stretch == task.settled;
-}
 // Releases what the claim locks and pays for it. After the last stretch the task ends. While more is to be erased and
 // dropped before than one transaction should, does a part of that, and the next tick goes on.
 [[nodiscard]] Status settle(Context& context, LoadedClaim& live);

@@ -7,6 +7,7 @@
 #include "chain/exec/handlers/custody.h"
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "chain/market/claim_state.h"
 #include "chain/market/delays.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
@@ -82,16 +83,6 @@ SlashShares shares_of(const LoadedClaim& live, const types::Dispute& dispute, co
     return {.winner = winner, .accuser = winner, .proven_cost = proven_cost(live, dispute)};
 }
 
-Status slash_report(Context& context, LoadedClaim& live, types::VerifierReport& report, std::string_view reason,
-                    const SlashShares& shares = {}) {
-    QUERN_CHECK(slash(context, live.task, Role::verifier, report.verifier, report.locked, reason, shares));
-    if (is_active(report)) leave(live.claim, report);
-    report.locked = Uint256();
-    report.slashed_at = context.market_ms;
-    store_report(context.state, report);
-    return {};
-}
-
 // The rival's stake: its own lock, or of a verifier that failed the solver its report's.
 Status slash_rival(Context& context, LoadedClaim& live, const types::Dispute& dispute, const SlashShares& shares) {
     if (types::has_own_stake(dispute))
@@ -99,7 +90,7 @@ Status slash_rival(Context& context, LoadedClaim& live, const types::Dispute& di
                      shares);
     QUERN_TRY(auto reports, load_reports(context.state, live.claim));
     for (auto& report : reports)
-        if (report.verifier == dispute.rival) return slash_report(context, live, report, "false_fail", shares);
+        if (report.verifier == dispute.rival) return end_report(context, live, report, kWhole, "false_fail", shares);
     return fail("dispute.no_report");
 }
 
@@ -131,7 +122,7 @@ bool answers_for(const LoadedClaim& live, const types::Dispute& dispute, const c
 // lock answers for it, else against a PASS.
 bool awaits_reveals(const Context& context, const types::Claim& claim) {
     if (claim.commitments == 0 || context.market_ms >= claim.challenge_hold) return false;
-    return (claim.passes != 0 || !is_history_lost(claim)) &&
+    return (claim.passes != 0 || !market::is_history_lost(claim)) &&
            !context.state.native_range(types::KeyOf<types::ChallengeCommitment>::all(claim.id), {}, 1).empty();
 }
 
@@ -191,7 +182,7 @@ Status void_report(Context& context, LoadedClaim& live, const types::Dispute& di
     SlashShares shares;
     if (rival_wins) shares = shares_of(live, dispute, dispute.rival);
     const bool passed = core::is_pass_target(dispute.target);
-    QUERN_CHECK(slash_report(context, live, report, passed ? "passed_wrong_result" : "wrong_probe", shares));
+    QUERN_CHECK(end_report(context, live, report, kWhole, passed ? "passed_wrong_result" : "wrong_probe", shares));
     QUERN_CHECK(close_moot(context, live.claim));
     return {};
 }
@@ -201,7 +192,7 @@ Status void_report(Context& context, LoadedClaim& live, const types::Dispute& di
 Expected<std::string_view> moot_reason(const Context& context, const types::Claim& claim,
                                        const types::Dispute& dispute) {
     constexpr std::string_view kNone;
-    if (dispute.target == 0) return is_history_lost(claim) ? "moot" : kNone;
+    if (dispute.target == 0) return market::is_history_lost(claim) ? "moot" : kNone;
     const std::size_t place = core::target_report(dispute.target);
     if (place >= claim.drawn) return kNone;
     QUERN_TRY(const auto report, load_report(context.state, claim, place));
@@ -353,7 +344,7 @@ Status punish_choice(Context& context, LoadedClaim& live, types::VerifierReport&
         return each.target != 0 && core::target_report(each.target) == report.place;
     });
     if (first != open.end()) shares = shares_of(live, *first, first->rival);
-    QUERN_CHECK(slash_report(context, live, report, "wrong_choice", shares));
+    QUERN_CHECK(end_report(context, live, report, kWhole, "wrong_choice", shares));
     QUERN_CHECK(close_moot(context, live.claim));
     if (live.claim.state == ClaimState::revealing) return conclude_revealing(context, live, false);
     return continue_disputed(context, live);
@@ -458,7 +449,7 @@ Status continue_voided(Context& context, LoadedClaim& live) {
             const std::string reason = claim.reason;
             return void_claim(context, live, reason);
         }
-        QUERN_CHECK(drop_commitments(context, live, !is_history_lost(claim)));
+        QUERN_CHECK(drop_commitments(context, live, !market::is_history_lost(claim)));
     }
     QUERN_CHECK(refresh_deadline(context, claim));
     return {};

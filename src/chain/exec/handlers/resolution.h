@@ -22,9 +22,6 @@ struct NewDispute {
     std::uint64_t accused_at = 0;  // market time; 0: a FAIL
     core::Game game;
 };
-// Whether the solver has lost the history of its claim in a game. One that is void for another reason stands for it
-// with its lock until what was said against it in time is decided.
-[[nodiscard]] inline bool is_history_lost(const types::Claim& claim) { return claim.voided && claim.locked.is_zero(); }
 [[nodiscard]] core::GameContext game_context(const LoadedClaim& live);
 // Whether a game of the defender's is open there: another one waits until it ends.
 [[nodiscard]] Expected<bool> has_open_game(const Context& context, const types::Claim& claim,

@@ -42,8 +42,7 @@ struct Handler<NativeKind::bond>::Prepared {
 };
 
 auto Handler<NativeKind::bond>::check_state(const Context& context, const Payload& data) -> Expected<Prepared> {
-    if (context.state.account_or_empty(context.sender).balance < data.amount)
-        return fail("account.insufficient_balance");
+    QUERN_CHECK(check_balance(context, data.amount));
     QUERN_TRY(auto bond, load_bond(context.state, data.role, context.sender));
     QUERN_CHECK(check_remaining(context, bond.bonded + data.amount));
     return Prepared{std::move(bond)};

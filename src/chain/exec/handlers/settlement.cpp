@@ -45,10 +45,9 @@ bool could_reveal(const Context& context, const Claim& claim, const types::Chall
 Status drop_commitment(Context& context, LoadedClaim& live, const types::ChallengeCommitment& commitment,
                        bool punished) {
     auto& [task, claim] = live;
-    Uint256 lost;
-    if (punished) lost = market::percent_of(commitment.stake, context.market().no_challenge_reveal_slash_percent);
-    QUERN_CHECK(slash(context, task, commitment.role, commitment.challenger, lost, "no_challenge_reveal"));
-    QUERN_CHECK(unlock_bond(context, task.id, commitment.role, commitment.challenger, commitment.stake - lost));
+    const std::uint64_t percent = punished ? context.market().no_challenge_reveal_slash_percent : 0;
+    QUERN_CHECK(slash_part(context, task, commitment.role, commitment.challenger, commitment.stake, percent,
+                           "no_challenge_reveal"));
     return_deposit(context, task.id, commitment.challenger, commitment.deposit);
     context.state.erase_native(
         types::key_of<types::ChallengeCommitment>(claim.id, commitment.challenger, commitment.commitment));

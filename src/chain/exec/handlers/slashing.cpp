@@ -65,4 +65,11 @@ Status slash(Context& context, types::Task& task, types::Role role, const types:
     return {};
 }
 
+Status slash_part(Context& context, types::Task& task, types::Role role, const types::Address& address,
+                  const Uint256& locked, std::uint64_t percent, std::string_view reason, const SlashShares& shares) {
+    const Uint256 lost = market::percent_of(locked, percent);
+    QUERN_CHECK(slash(context, task, role, address, lost, reason, shares));
+    return unlock_bond(context, task.id, role, address, locked - lost);
+}
+
 }  // namespace quern::chain::exec::handlers

@@ -26,5 +26,10 @@ struct SlashShares {
 // burned, then the shares, the rest to the treasury vault (market::split_slash); or nothing to anybody.
 [[nodiscard]] Status slash(Context& context, types::Task& task, types::Role role, const types::Address& address,
                            const Uint256& amount, std::string_view reason, const SlashShares& shares = {});
+inline constexpr std::uint64_t kWhole = 100;  // percent
+// Takes `percent` of what is locked so, and unlocks the rest.
+[[nodiscard]] Status slash_part(Context& context, types::Task& task, types::Role role, const types::Address& address,
+                                const Uint256& locked, std::uint64_t percent, std::string_view reason,
+                                const SlashShares& shares = {});
 
 }  // namespace quern::chain::exec::handlers

@@ -20,11 +20,6 @@ Status check_amount(const Uint256& amount) {
     return {};
 }
 
-Status check_balance(const Context& context, const Uint256& amount) {
-    if (context.state.account_or_empty(context.sender).balance < amount) return fail("account.insufficient_balance");
-    return {};
-}
-
 Expected<types::Address> address_of_key(const Bytes& public_key) {
     const auto key = FixedBytes<kKeyBytes>::from_view(public_key);
     if (!key) return fail("validator.bad_key", "expected 64 bytes");

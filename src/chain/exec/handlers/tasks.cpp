@@ -119,8 +119,7 @@ auto Handler<NativeKind::task_submit>::check_state(const Context& context, const
     QUERN_CHECK(check_imports(context, data, plan.header().slot_count));
     auto planned = plan.planned(data.work.interval, data.work.stride, data.work.tranche);
     QUERN_TRY(auto escrow, market::escrow_of(context.market(), data, planned));
-    if (context.state.account_or_empty(context.sender).balance < escrow.total)
-        return fail("account.insufficient_balance", "the escrow is " + escrow.total.to_decimal());
+    QUERN_CHECK(check_balance(context, escrow.total));
     return Prepared{std::move(planned), std::move(escrow)};
 }
 

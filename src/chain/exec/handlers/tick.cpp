@@ -6,6 +6,7 @@
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
 #include "chain/exec/handlers/resolution.h"
+#include "chain/market/claim_state.h"
 #include "chain/market/delays.h"
 #include "chain/market/storage.h"
 
@@ -116,7 +117,7 @@ Status tick_claims(Context& context, const types::Task& task) {
     for (const types::ClaimId& id : types::unsettled_claims(task)) {
         QUERN_TRY(auto claim, load_claim(context.state, id));
         if (types::is_final(claim.state)) continue;
-        if (claim.state == ClaimState::challenge && !is_next_to_settle(task, claim)) continue;
+        if (claim.state == ClaimState::challenge && !market::is_next_to_settle(task, claim)) continue;
         QUERN_TRY(const auto anchor, anchor_of(context, claim));
         if (auto due = check_due(context, claim.deadline, anchor); !due) {
             if (claim.deadline < earliest && !outcome) outcome = std::move(due);
