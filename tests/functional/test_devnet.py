@@ -166,6 +166,12 @@ class DevnetTest(unittest.TestCase):
         self.devnet("start", "0")
         wait_until(lambda: re.search(r"(?m)^node0 .* no: sdbft.no_journal ", self.devnet("status")), 30, "the refusal")
 
+    def test_a_node_is_asked_by_name(self):
+        self.devnet("up", "--validators", 2, "--workers", "none", "--netns", "off", *QUICK)
+        self.assertEqual(self.devnet("cli", "eth_chainId").strip(), "0x1ec6")
+        self.assertIn('"chainId": 7878', self.devnet("cli", "--node", "1", "--", "-getinfo"))
+        self.assertIn("there is no node7", self.refused("cli", "--node", "7", "eth_chainId"))
+
     def test_says_what_is_wrong(self):
         self.assertIn("no devnet in", self.refused("status"))
         self.assertIn("roles solver", self.refused("up", "--workers", "cook=2"))

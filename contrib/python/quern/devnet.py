@@ -48,11 +48,18 @@ def program(name):
     return os.path.join(bin_dir(), name)
 
 
+MAX_COMMAND = 200  # characters of one that is shown; a genesis takes thousands
+
+
 def run(name, *arguments):
     """Output of a program that must succeed."""
     done = subprocess.run([program(name), *map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{name} {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        said = (done.stdout + done.stderr).strip() or "it said nothing"
+        command = " ".join([name, *map(str, arguments)])
+        if len(command) > MAX_COMMAND:
+            command = command[:MAX_COMMAND] + " ..."
+        raise RuntimeError(f"{said}\n(exit {done.returncode} of {command})")
     return done.stdout
 
 

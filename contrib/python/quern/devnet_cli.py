@@ -26,6 +26,7 @@ examples:
   contrib/devnet up --name big --validators 7 --workers none
   contrib/devnet status
   contrib/devnet faucet 0x00000000000000000000000000000000000000b0 12.5
+  contrib/devnet cli task_get 1
   contrib/devnet kill node3 && contrib/devnet start node3
   contrib/devnet partition "0,1|2,3"; contrib/devnet heal
   contrib/devnet logs node0 -f
@@ -228,6 +229,19 @@ def start(options):
     return 0
 
 
+def cli(options):
+    network = existing(options)
+    with network.locked():
+        daemons = {daemon.name: daemon for daemon in network.open().daemons}
+    daemon = daemons.get(network.find(options.node).name)
+    if daemon is None:
+        raise DevnetError(f"{options.node} is no node")
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    quern_cli = program("quern-cli")
+    os.execv(quern_cli, [quern_cli, f"-rpcconnect={daemon.host}", f"-rpcport={daemon.rpc_port}",
+                         f"-datadir={daemon.datadir}", *words])
+
+
 def switch_of(network):
     if not network.config["namespaces"]:
         reason = namespaces.why_not() or "it was started with --netns off; --fresh --netns on makes it anew"
@@ -304,6 +318,9 @@ def parse_arguments(arguments):
     sub.add_argument("--signal", default="KILL", help="name or number (default KILL)")
     sub = command("start", start, "start nodes or workers that are down")
     sub.add_argument("process", nargs="+", metavar="NODE", help="node0, 0, solver1, ...")
+    sub = command("cli", cli, "ask a node with quern-cli")
+    sub.add_argument("--node", default="node0", help="which one (default node0)")
+    sub.add_argument("words", nargs=argparse.REMAINDER, metavar="WORDS", help="METHOD [PARAMETER...]; after --: -getinfo, ...")
     sub = command("partition", partition, "cut the network between groups of nodes")
     sub.add_argument("groups", metavar="GROUPS", help='"0,1|2,3"; nodes that are not named form a group of their own')
     command("heal", heal, "join all nodes again")
