@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/fs.h"
@@ -11,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "bin/terminal.h"
 #include "compute/program/arch_json.h"
+#include "compute/program/evaluate.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/sampler.h"
 #include "compute/program/start_program.h"
@@ -41,6 +43,7 @@ struct Options {
     std::string start;
     std::string file;
     std::vector<std::string> texts;
+    std::vector<std::string> sets;  // data tensors, in order
     std::uint32_t context = 64;
     std::uint64_t seed = 1;
     bool bare = false;
@@ -302,8 +305,40 @@ Status sample(const Options& options) {
     SampleOptions how = options.sample;
     how.seed = options.seed;
     ThreadPool pool(1);
-    QUERN_TRY(const std::string text, sample_text(architecture.model, program, state, dataset.vocabulary, how, &pool));
+    QUERN_TRY(const std::string text,
+              sample_text(architecture.transformer(), program, state, dataset.vocabulary, how, &pool));
     std::printf("%s\n", text.c_str());
+    return {};
+}
+
+// On data of its own, with the model that the architecture describes.
+Status evaluate_trained(const Options& options) {
+    QUERN_TRY(Architecture architecture, read_architecture(options.arch));
+    QUERN_TRY(const Program program, read_program(options.program));
+    QUERN_TRY(const Bytes state_bytes, fs::read_file(options.state, kMaxFileBytes));
+    QUERN_TRY(const tensor::State state, read_state(program, state_bytes));
+    std::vector<Bytes> sets;
+    for (std::size_t i = 0; i < options.sets.size(); ++i) {
+        QUERN_TRY(Bytes set, fs::read_file(options.sets[i], kMaxFileBytes));
+        if (i < architecture.data.size()) {
+            const std::uint64_t width = tensor::element_bytes(architecture.data[i].type);
+            if (set.size() % width != 0) return fail("compile.wrong_data", options.sets[i] + ": a part of an element");
+            architecture.data[i].elements = set.size() / width;
+        }
+        sets.push_back(std::move(set));
+    }
+    if (sets.size() != architecture.data.size())
+        return fail("compile.wrong_data", std::to_string(sets.size()) + " files, the architecture has " +
+                                              std::to_string(architecture.data.size()) + " data tensors");
+    QUERN_CHECK(check_architecture(architecture));
+    ThreadPool pool(std::max(1U, std::thread::hardware_concurrency()));
+    QUERN_TRY(const Evaluation found,
+              evaluate(architecture, program, state, tensor::MemoryData(std::move(sets)), &pool));
+    json::Value result = json::Value::object();
+    result.set("examples", found.examples);
+    result.set("loss", found.loss);
+    if (found.accuracy) result.set("accuracy", *found.accuracy);
+    print(result);
     return {};
 }
 
@@ -371,6 +406,13 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub->add_option("--seed", o.seed, "seed of the draws")->capture_default_str();
     sub->add_option("--temperature", o.sample.temperature, "below 1: likelier characters")->capture_default_str();
     sub->add_option("--prompt", o.sample.prompt, "text to continue");
+
+    sub = command("evaluate", "Loss and accuracy of a trained model of layers on data", evaluate_trained);
+    required(sub, "--program", o.program, "program file that trained the state");
+    required(sub, "--state", o.state, "state file (safetensors)");
+    required(sub, "--arch", o.arch,
+             "architecture JSON of the program; how many elements there are follows from the files");
+    sub->add_option("--data", o.sets, "inputs, then targets: files of elements")->required()->expected(2)->take_all();
     app.require_subcommand(1);
 }
 

@@ -22,7 +22,7 @@ constexpr std::uint64_t kMostHeartbeat = 1'000;
 
 compute::program::Architecture architecture_of(const ModelSize& size) {
     compute::program::Architecture architecture = test::demo_architecture(512);
-    architecture.model = {size.layers, size.width, size.width / 64, 128, 4, 86};
+    architecture.model = compute::program::TransformerSpec{size.layers, size.width, size.width / 64, 128, 4, 86};
     architecture.batch = size.batch;
     return architecture;
 }
@@ -31,8 +31,9 @@ MarketTask market_task(const compute::program::Architecture& architecture, std::
                        std::uint64_t window_s) {
     const auto built = must(compute::program::build_training_program(architecture), "training program");
     SeededRng rng(7);
-    Bytes tokens(architecture.data.elements);
-    for (std::uint8_t& token : tokens) token = static_cast<std::uint8_t>(rng.below(architecture.model.vocabulary));
+    Bytes tokens(architecture.data[0].elements);
+    for (std::uint8_t& token : tokens)
+        token = static_cast<std::uint8_t>(rng.below(architecture.transformer().vocabulary));
     MarketTask task{must(core::TaskPrograms::make({built.program}, core::plain_body(steps)), "plan"),
                     tensor::MemoryData({std::move(tokens)}),
                     compute::program::initial_state(built, 1),

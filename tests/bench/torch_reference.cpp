@@ -76,13 +76,13 @@ struct TorchTransformer::Impl {
     }
 
     [[nodiscard]] at::Tensor norm(const std::string& name, const at::Tensor& x) const {
-        return at::layer_norm(x, {architecture.model.width}, p(name + ".gain"), p(name + ".bias"), 1e-5);
+        return at::layer_norm(x, {architecture.transformer().width}, p(name + ".gain"), p(name + ".bias"), 1e-5);
     }
 
     [[nodiscard]] at::Tensor attention(const std::string& h, const at::Tensor& x, std::int64_t batch) const {
-        const std::int64_t heads = architecture.model.heads;
-        const std::int64_t width = architecture.model.width;
-        const std::int64_t context = architecture.model.context;
+        const std::int64_t heads = architecture.transformer().heads;
+        const std::int64_t width = architecture.transformer().width;
+        const std::int64_t context = architecture.transformer().context;
         const at::Tensor no_bias = torch::zeros({width});
         const at::Tensor bias = at::cat({p(h + "attn.b_q"), no_bias, p(h + "attn.b_v")});
         const at::Tensor qkv = at::addmm(bias, x, p(h + "attn.w_qkv")).view({batch, context, 3, heads, width / heads});
@@ -96,8 +96,8 @@ struct TorchTransformer::Impl {
     [[nodiscard]] at::Tensor loss_of(const at::Tensor& tokens, const at::Tensor& targets) const {
         const std::int64_t batch = tokens.size(0);
         at::Tensor x = at::embedding(p("wte"), tokens) + p("wpe");
-        x = x.view({-1, architecture.model.width});
-        for (std::uint32_t layer = 0; layer < architecture.model.layers; ++layer) {
+        x = x.view({-1, architecture.transformer().width});
+        for (std::uint32_t layer = 0; layer < architecture.transformer().layers; ++layer) {
             const std::string h = "h." + std::to_string(layer) + ".";
             x = x + attention(h, norm(h + "ln_1", x), batch);
             const at::Tensor hidden =
@@ -113,8 +113,8 @@ TorchTransformer::TorchTransformer(const compute::program::Architecture& archite
     Impl& impl = *impl_;
     impl.architecture = architecture;
     const Bytes& tokens = training.data.sets().front();
-    const std::int64_t length = architecture.model.context;
-    const auto windows = static_cast<std::int64_t>(compute::program::window_count(architecture));
+    const std::int64_t length = architecture.transformer().context;
+    const auto windows = static_cast<std::int64_t>(compute::program::example_count(architecture));
     impl.data = torch::empty({windows, length + 1}, torch::kInt64);
     for (std::int64_t window = 0; window < windows; ++window)
         std::copy_n(tokens.begin() + window * length, length + 1,
@@ -145,7 +145,7 @@ TorchTransformer::TorchTransformer(const compute::program::Architecture& archite
     groups.emplace_back(decayed, std::make_unique<torch::optim::AdamWOptions>(options(config.weight_decay)));
     groups.emplace_back(others, std::make_unique<torch::optim::AdamWOptions>(options(0)));
     impl.optimizer = std::make_unique<torch::optim::AdamW>(groups, options(0));
-    const std::int64_t context = architecture.model.context;
+    const std::int64_t context = architecture.transformer().context;
     impl.mask = torch::ones({context, context}, torch::kBool).triu(1);
 }
 TorchTransformer::~TorchTransformer() = default;
@@ -153,14 +153,14 @@ TorchTransformer::~TorchTransformer() = default;
 double TorchTransformer::step() {
     Impl& impl = *impl_;
     const std::uint32_t batch = impl.architecture.batch;
-    const auto window_count = static_cast<std::uint32_t>(compute::program::window_count(impl.architecture));
+    const auto window_count = static_cast<std::uint32_t>(compute::program::example_count(impl.architecture));
     at::Tensor rows = torch::empty({batch}, torch::kInt64);
     for (std::uint32_t i = 0; i < batch; ++i)
         rows.data_ptr<std::int64_t>()[i] =
             vm::tensor::arith::permute_index(impl.step * batch + i, impl.key[0], impl.key[1], window_count);
     ++impl.step;
     const at::Tensor windows = impl.data.index_select(0, rows);
-    const std::int64_t context = impl.architecture.model.context;
+    const std::int64_t context = impl.architecture.transformer().context;
     impl.optimizer->zero_grad();
     const at::Tensor loss = impl.loss_of(windows.narrow(1, 0, context), windows.narrow(1, 1, context));
     loss.backward();

@@ -120,7 +120,7 @@ void bench_tapped(Bench& bench) {
     }
     add_memory(bench, "the demo's", training.program());
     compute::program::Architecture gpt2 = test::demo_architecture(1);
-    gpt2.model = {12, 768, 12, 1024, 4, 50257};
+    gpt2.model = compute::program::TransformerSpec{12, 768, 12, 1024, 4, 50257};
     gpt2.batch = 8;
     add_memory(bench, "GPT-2's on 8 x 1,024 tokens",
                must(compute::program::build_training_program(gpt2), "training program").program);

@@ -165,30 +165,38 @@ bool run_architecture(BytesView input) {
     if (!architecture) return false;
     QUERN_ACCEPTED(compute::program::check_architecture(*architecture));
     // What is taken can be compiled; large models take too long to do it here.
-    if (architecture->model.layers > 2) return true;
-    const auto built = compute::program::build_training_program(*architecture);
+    if (architecture->is_transformer() ? architecture->transformer().layers > 2 : input.size() > 2'000) return true;
+    const auto built = compute::program::build_training_programs(*architecture);
     if (!built) {
         QUERN_PROPERTY(!built.error().name.empty());
         return true;
     }
-    QUERN_ACCEPTED(vm::tensor::validate(built->program));
+    for (const auto& each : built->programs) QUERN_ACCEPTED(vm::tensor::validate(each.program));
     return true;
 }
 
 std::vector<Seed> seeds_architecture() {
-    return {text_seed("adamw",
-                      R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":8,)"
-                      R"("heads":2,"context":4,"mlp_ratio":2,"vocab":9},"data":{"dtype":"u8","elements":21},"batch":2,)"
-                      R"("optimizer":{"type":"adamw","lr":3e-3,"betas":[0.9,0.95],"eps":1e-8,)"
-                      R"("weight_decay":0.1,"warmup":20,"total_steps":300,"final_lr":0.1,"grad_clip":1}})"),
-            text_seed("sgd",
-                      R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,)"
-                      R"("heads":1,"context":3,"mlp_ratio":1,"vocab":2},"data":{"dtype":"u16","elements":4},"batch":1,)"
-                      R"("optimizer":{"type":"sgd","lr":0.1}})"),
-            text_seed("momentum",
-                      R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":2,"d_model":4,)"
-                      R"("heads":4,"context":2,"mlp_ratio":1,"vocab":3},"data":{"dtype":"i32","elements":7},"batch":1,)"
-                      R"("optimizer":{"type":"momentum","lr":1,"momentum":0.5}})")};
+    return {
+        text_seed("adamw",
+                  R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":8,)"
+                  R"("heads":2,"context":4,"mlp_ratio":2,"vocab":9},"data":{"dtype":"u8","elements":21},"batch":2,)"
+                  R"("optimizer":{"type":"adamw","lr":3e-3,"betas":[0.9,0.95],"eps":1e-8,)"
+                  R"("weight_decay":0.1,"warmup":20,"total_steps":300,"final_lr":0.1,"grad_clip":1}})"),
+        text_seed("layers",
+                  R"({"format":"quern-arch-1","model":{"type":"layers","input":{"height":4,"width":4,"channels":1},)"
+                  R"("layers":[{"type":"conv2d","channels":2,"kernel":[3,1],"padding":1,"groups":1},)"
+                  R"({"type":"residual","inner":[{"type":"batch_norm"}]},{"type":"max_pool2d","kernel":2},)"
+                  R"({"type":"flatten"},{"type":"dropout","rate":0.5},{"type":"linear","size":2}],"outputs":2,)"
+                  R"("loss":"cross_entropy"},"data":[{"dtype":"u8","elements":64},{"dtype":"u8","elements":4}],)"
+                  R"("batch":2,"accumulate":2,"optimizer":{"type":"adamw","lr":1e-3}})"),
+        text_seed("sgd",
+                  R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,)"
+                  R"("heads":1,"context":3,"mlp_ratio":1,"vocab":2},"data":{"dtype":"u16","elements":4},"batch":1,)"
+                  R"("optimizer":{"type":"sgd","lr":0.1}})"),
+        text_seed("momentum",
+                  R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":2,"d_model":4,)"
+                  R"("heads":4,"context":2,"mlp_ratio":1,"vocab":3},"data":{"dtype":"i32","elements":7},"batch":1,)"
+                  R"("optimizer":{"type":"momentum","lr":1,"momentum":0.5}})")};
 }
 
 // --- Keystore --------------------------------------------------------------------------------------------------------

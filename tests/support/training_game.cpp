@@ -52,16 +52,16 @@ compute::core::GameContext Training::context() const {
 
 compute::program::Architecture small_architecture() {
     compute::program::Architecture architecture;
-    architecture.model = {1, 8, 2, 4, 2, 8};
-    architecture.data.elements = 5 * 4 + 1;
+    architecture.model = compute::program::TransformerSpec{1, 8, 2, 4, 2, 8};
+    architecture.data[0].elements = 5 * 4 + 1;
     architecture.batch = 2;
     return architecture;
 }
 
 compute::program::Architecture demo_architecture(std::uint32_t windows) {
     compute::program::Architecture architecture;
-    architecture.model = {2, 64, 4, 64, 4, 98};
-    architecture.data.elements = std::uint64_t{windows} * 64 + 1;
+    architecture.model = compute::program::TransformerSpec{2, 64, 4, 64, 4, 98};
+    architecture.data[0].elements = std::uint64_t{windows} * 64 + 1;
     architecture.batch = 16;
     architecture.optimizer.learning_rate = 3e-3F;
     architecture.optimizer.beta2 = 0.95F;
@@ -75,8 +75,9 @@ Training train(const compute::program::Architecture& architecture, std::uint64_t
     training.programs = std::make_shared<const compute::core::TaskPrograms>(
         must(compute::core::TaskPrograms::make({training.program()}, compute::core::plain_body(steps)), "plan"));
     SeededRng rng(7);
-    Bytes tokens(architecture.data.elements);
-    for (std::uint8_t& token : tokens) token = static_cast<std::uint8_t>(rng.below(architecture.model.vocabulary));
+    Bytes tokens(architecture.data[0].elements);
+    for (std::uint8_t& token : tokens)
+        token = static_cast<std::uint8_t>(rng.below(architecture.transformer().vocabulary));
     training.data = vm::tensor::MemoryData({std::move(tokens)});
     rng.fill(training.beacon.data);
     training.seed = vm::tensor::seed_tensor(training.beacon);

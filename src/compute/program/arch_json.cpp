@@ -13,6 +13,8 @@ namespace quern::compute::program {
 
 namespace {
 
+constexpr unsigned kMaxDepth = 8 + 2 * kMaxLayerDepth;  // of the JSON: two for a residual layer's layers
+
 // The decimals of each number as they stand in the text: json::Value holds doubles, and rounding twice is not rounding
 // once. Values are visited in the order of the text.
 class NumberTexts {
@@ -73,6 +75,36 @@ public:
         QUERN_TRY(const json::Value* value, require(key));
         if (!value->is_object()) return wrong_type(key, *value, "an object");
         return Fields(*value, name(key), numbers_);
+    }
+    // An array of objects.
+    Expected<std::vector<Fields>> objects(std::string_view key) {
+        QUERN_TRY(const json::Value* value, require(key));
+        if (!value->is_array()) return wrong_type(key, *value, "an array");
+        std::vector<Fields> items;
+        for (const json::Value& item : value->items()) {
+            const std::string place = name(key) + "[" + std::to_string(items.size()) + "]";
+            if (!item.is_object())
+                return fail("arch.wrong_type", place + " must be an object, is " + std::string(item.type_name()));
+            items.push_back(Fields(item, place, numbers_));
+        }
+        return items;
+    }
+    // n, or [height, width].
+    Status extent(std::string_view key, Extent2d& result) {
+        QUERN_TRY(const json::Value* value, require(key));
+        const bool both = value->is_array() && value->size() == 2;
+        if (!value->is_integer() && !(both && (*value)[0].is_integer() && (*value)[1].is_integer()))
+            return wrong_type(key, *value, "a whole number or two of them");
+        for (const auto& [side, target] :
+             {std::pair(std::size_t{0}, &result.height), std::pair(std::size_t{1}, &result.width)}) {
+            const auto number = (both ? (*value)[side] : *value).as_u64();
+            if (!number || *number > kMaxImageSide) return fail("arch.out_of_range", name(key));
+            *target = static_cast<std::uint32_t>(*number);
+        }
+        return {};
+    }
+    Status optional_extent(std::string_view key, Extent2d& result) {
+        return find(key) == nullptr ? Status{} : extent(key, result);
     }
     Expected<std::string> text(std::string_view key) {
         QUERN_TRY(const json::Value* value, require(key));
@@ -145,8 +177,6 @@ private:
 };
 
 Status read_model(Fields fields, TransformerSpec& model) {
-    QUERN_TRY(const std::string type, fields.text("type"));
-    if (type != "char_transformer") return fail("arch.unknown_model", type);
     QUERN_CHECK(fields.size("layers", model.layers));
     QUERN_CHECK(fields.size("d_model", model.width));
     QUERN_CHECK(fields.size("heads", model.heads));
@@ -157,6 +187,124 @@ Status read_model(Fields fields, TransformerSpec& model) {
     QUERN_CHECK(fields.optional_size("adapter_rank", model.adapter_rank));
     QUERN_CHECK(fields.optional_number("adapter_scale", model.adapter_scale, 0.0F, 1e3F));
     return fields.finish();
+}
+
+Expected<Window2d> read_window(Fields& fields, bool dilates) {
+    Window2d window;
+    QUERN_CHECK(fields.extent("kernel", window.kernel));
+    QUERN_CHECK(fields.optional_extent("stride", window.stride));
+    QUERN_CHECK(fields.optional_extent("padding", window.padding));
+    if (dilates) QUERN_CHECK(fields.optional_extent("dilation", window.dilation));
+    return window;
+}
+
+Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, std::size_t depth);
+
+Expected<Layer> read_layer(Fields& fields, std::size_t depth) {
+    QUERN_TRY(const std::string type, fields.text("type"));
+    for (const auto& [name, activation] :
+         {std::pair("relu", Activation::relu), std::pair("gelu", Activation::gelu), std::pair("silu", Activation::silu),
+          std::pair("tanh", Activation::tanh), std::pair("sigmoid", Activation::sigmoid)})
+        if (type == name) return Layer(activation);
+    if (type == "conv2d") {
+        ConvLayer layer;
+        QUERN_CHECK(fields.size("channels", layer.channels));
+        QUERN_TRY(layer.window, read_window(fields, true));
+        QUERN_CHECK(fields.optional_size("groups", layer.groups));
+        QUERN_CHECK(fields.optional_boolean("bias", layer.bias));
+        return Layer(layer);
+    }
+    if (type == "linear") {
+        LinearLayer layer;
+        QUERN_CHECK(fields.size("size", layer.size));
+        QUERN_CHECK(fields.optional_boolean("bias", layer.bias));
+        return Layer(layer);
+    }
+    if (type == "batch_norm") return Layer(BatchNormLayer{});
+    if (type == "layer_norm") return Layer(LayerNormLayer{});
+    if (type == "group_norm") {
+        GroupNormLayer layer;
+        QUERN_CHECK(fields.size("groups", layer.groups));
+        return Layer(layer);
+    }
+    if (type == "max_pool2d" || type == "avg_pool2d") {
+        PoolLayer layer;
+        layer.kind = type == "max_pool2d" ? PoolLayer::Kind::max : PoolLayer::Kind::average;
+        QUERN_TRY(layer.window, read_window(fields, false));
+        if (fields.find("stride") == nullptr) layer.window.stride = layer.window.kernel;  // as frameworks have it
+        return Layer(layer);
+    }
+    if (type == "global_avg_pool2d") return Layer(GlobalPoolLayer{});
+    if (type == "flatten") return Layer(FlattenLayer{});
+    if (type == "dropout") {
+        DropoutLayer layer;
+        QUERN_CHECK(fields.number("rate", layer.rate, 0.0F, 1.0F));
+        return Layer(layer);
+    }
+    if (type == "residual") {
+        if (depth >= kMaxLayerDepth) return fail("layers.too_deep", fields.name("type"));
+        ResidualLayer layer;
+        QUERN_TRY(layer.inner, read_layers(fields, "inner", depth + 1));
+        if (fields.find("shortcut") != nullptr) {
+            QUERN_TRY(layer.shortcut, read_layers(fields, "shortcut", depth + 1));
+        }
+        return Layer(std::move(layer));
+    }
+    return fail("arch.unknown_layer", fields.name("type") + " is " + type);
+}
+
+Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, std::size_t depth) {
+    QUERN_TRY(auto items, fields.objects(key));
+    std::vector<Layer> layers;
+    for (Fields& item : items) {
+        QUERN_TRY(Layer layer, read_layer(item, depth));
+        QUERN_CHECK(item.finish());
+        layers.push_back(std::move(layer));
+    }
+    return layers;
+}
+
+Status read_input(Fields fields, LayersSpec& model) {
+    model.is_image = fields.find("features") == nullptr;
+    if (model.is_image) {
+        QUERN_CHECK(fields.size("height", model.image.height));
+        QUERN_CHECK(fields.size("width", model.image.width));
+        QUERN_CHECK(fields.size("channels", model.channels));
+    } else {
+        QUERN_CHECK(fields.size("features", model.channels));
+    }
+    QUERN_CHECK(fields.optional_number("scale", model.scale, -1e6F, 1e6F));
+    QUERN_CHECK(fields.optional_number("shift", model.shift, -1e6F, 1e6F));
+    return fields.finish();
+}
+
+Status read_loss(Fields& fields, LayersSpec::Loss& loss) {
+    if (fields.find("loss") == nullptr) return {};
+    QUERN_TRY(const std::string name, fields.text("loss"));
+    for (const auto& [known, value] : {std::pair("cross_entropy", LayersSpec::Loss::cross_entropy),
+                                       std::pair("mse", LayersSpec::Loss::mean_squared_error),
+                                       std::pair("binary_cross_entropy", LayersSpec::Loss::binary_cross_entropy)})
+        if (name == known) {
+            loss = value;
+            return {};
+        }
+    return fail("arch.unknown_loss", name + "; known: cross_entropy, mse, binary_cross_entropy");
+}
+
+Status read_model(Fields fields, LayersSpec& model) {
+    QUERN_TRY(Fields input, fields.object("input"));
+    QUERN_CHECK(read_input(std::move(input), model));
+    QUERN_TRY(model.layers, read_layers(fields, "layers", 0));
+    QUERN_CHECK(fields.size("outputs", model.outputs));
+    QUERN_CHECK(read_loss(fields, model.loss));
+    return fields.finish();
+}
+
+Status read_model(Fields fields, Architecture& architecture) {
+    QUERN_TRY(const std::string type, fields.text("type"));
+    if (type == "layers") return read_model(std::move(fields), architecture.model.emplace<LayersSpec>());
+    if (type == "char_transformer") return read_model(std::move(fields), architecture.model.emplace<TransformerSpec>());
+    return fail("arch.unknown_model", type + "; known: char_transformer, layers");
 }
 
 Status read_data(Fields fields, vm::tensor::DataSet& data) {
@@ -208,7 +356,7 @@ Status read_optimizer(Fields fields, OptimizerConfig& config) {
 
 Expected<Architecture> parse_architecture(std::string_view text) {
     if (text.size() > kMaxArchitectureBytes) return fail("arch.too_long", std::to_string(text.size()) + " bytes");
-    const auto root = json::parse(text, {kMaxArchitectureBytes, 8});
+    const auto root = json::parse(text, {kMaxArchitectureBytes, kMaxDepth});
     if (!root) return fail("arch.not_json", root.error().to_string());
     if (!root->is_object()) return fail("arch.wrong_type", "the document must be an object");
     const NumberTexts numbers(text, *root);
@@ -218,9 +366,15 @@ Expected<Architecture> parse_architecture(std::string_view text) {
 
     Architecture result;
     QUERN_TRY(Fields model, fields.object("model"));
-    QUERN_CHECK(read_model(std::move(model), result.model));
-    QUERN_TRY(Fields data, fields.object("data"));
-    QUERN_CHECK(read_data(std::move(data), result.data));
+    QUERN_CHECK(read_model(std::move(model), result));
+    if (result.is_transformer()) {
+        QUERN_TRY(Fields data, fields.object("data"));
+        QUERN_CHECK(read_data(std::move(data), result.data[0]));
+    } else {
+        QUERN_TRY(auto sets, fields.objects("data"));
+        result.data.resize(sets.size());
+        for (std::size_t i = 0; i < sets.size(); ++i) QUERN_CHECK(read_data(std::move(sets[i]), result.data[i]));
+    }
     QUERN_CHECK(fields.size("batch", result.batch));
     if (fields.find("accumulate") != nullptr) {
         QUERN_CHECK(fields.size("accumulate", result.accumulate));

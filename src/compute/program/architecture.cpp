@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compute/program/composite.h"
@@ -45,39 +46,148 @@ Status check_sizes(const TransformerSpec& model, std::uint64_t batch) {
     return {};
 }
 
-// i32 [1,1,batch,context+1]: the windows of this step.
-Value batch_windows(Builder& b, const Architecture& architecture, Value step) {
-    const auto seed = b.seed();
-    const auto key0 = b.slice(seed, {0, 0, 0, 0}, scalar_shape());
-    const auto key1 = b.slice(seed, {0, 0, 0, 1}, scalar_shape());
-    const auto first = b.imul(step, b.constant_i32(static_cast<std::int32_t>(architecture.batch)));
-    const auto place = b.iadd(b.iota(matrix_shape(architecture.batch, 1), 2), first);
-    // permute_index takes the place modulo the number of windows.
-    const auto window = b.elementwise(ElementOp::permute_index, {place, key0, key1},
-                                      static_cast<std::uint32_t>(window_count(architecture)));
-    return b.window(window, 0, architecture.model.context, architecture.model.context + 1);
+bool is_whole(vm::tensor::DataType type) { return type != vm::tensor::DataType::f32; }
+
+std::string elements_of(std::size_t set, const Architecture& architecture) {
+    return "data[" + std::to_string(set) + "].elements is " + std::to_string(architecture.data[set].elements);
+}
+
+Status check_model(const LayersSpec& model) {
+    QUERN_CHECK(check_range("model.input.height", model.image.height, 1, kMaxImageSide));
+    QUERN_CHECK(check_range("model.input.width", model.image.width, 1, kMaxImageSide));
+    QUERN_CHECK(
+        check_range(model.is_image ? "model.input.channels" : "model.input.features", model.channels, 1, kMaxFeatures));
+    if (model.layers.empty()) return fail("arch.out_of_range", "model.layers is empty");
+    return check_range("model.outputs", model.outputs, 1, kMaxFeatures);
+}
+
+Status check_data(const Architecture& architecture, const TransformerSpec&) {
+    if (architecture.data.size() != 1)
+        return fail("arch.wrong_data", std::to_string(architecture.data.size()) + " data tensors, a transformer has 1");
+    if (!is_whole(architecture.data[0].type)) return fail("arch.unknown_dtype", "data.dtype: tokens are whole numbers");
+    return {};
+}
+Status check_data(const Architecture& architecture, const LayersSpec& model) {
+    if (architecture.data.size() != 2)
+        return fail("arch.wrong_data",
+                    std::to_string(architecture.data.size()) + " data tensors: there are inputs and targets");
+    if (model.loss == LayersSpec::Loss::cross_entropy && !is_whole(architecture.data[1].type))
+        return fail("arch.unknown_dtype", "data[1].dtype: classes are whole numbers");
+    const std::uint64_t count = example_count(architecture);
+    if (architecture.data[0].elements != count * model.input_size())
+        return fail("arch.wrong_data",
+                    elements_of(0, architecture) + ", an example has " + std::to_string(model.input_size()));
+    if (architecture.data[1].elements / model.target_size() != count ||
+        architecture.data[1].elements % model.target_size() != 0)
+        return fail("arch.wrong_data", elements_of(1, architecture) + ", " + std::to_string(count) + " examples have " +
+                                           std::to_string(model.target_size()) + " each");
+    return {};
+}
+
+Status check_sizes(const LayersSpec& model, std::uint64_t batch) {
+    if (model.input_size() > vm::tensor::kMaxTensorElements / batch)
+        return fail("arch.too_large", "batch * the elements of an example");
+    return {};
 }
 
 }  // namespace
 
 Status check_architecture(const Architecture& architecture) {
-    QUERN_CHECK(check_model(architecture.model));
-    if (architecture.data.type == vm::tensor::DataType::f32)
-        return fail("arch.unknown_dtype", "data.dtype: tokens are whole numbers");
-    if (const std::uint64_t windows = window_count(architecture);
-        architecture.data.elements > vm::tensor::kMaxDataElements || windows == 0 || windows > 0xffffffff)
-        return fail("arch.out_of_range", "data.elements is " + std::to_string(architecture.data.elements) +
-                                             ", may be for 1 to 2^32 - 1 windows of context + 1, 2^48 at most");
+    QUERN_CHECK(std::visit([](const auto& model) { return check_model(model); }, architecture.model));
+    QUERN_CHECK(std::visit([&](const auto& model) { return check_data(architecture, model); }, architecture.model));
+    for (const vm::tensor::DataSet& set : architecture.data)
+        if (set.elements > vm::tensor::kMaxDataElements)
+            return fail("arch.out_of_range", "data: 2^48 elements at most");
+    if (const std::uint64_t examples = example_count(architecture); examples == 0 || examples > 0xffffffff)
+        return fail("arch.out_of_range", elements_of(0, architecture) + ", may be for 1 to 2^32 - 1 examples" +
+                                             (architecture.is_transformer() ? " of context + 1 tokens" : ""));
     QUERN_CHECK(check_range("batch", architecture.batch, 1, kMaxBatch));
     QUERN_CHECK(check_range("accumulate", architecture.accumulate, 0, kMaxAccumulate));
-    return check_sizes(architecture.model, architecture.batch);
+    return std::visit([&](const auto& model) { return check_sizes(model, architecture.batch); }, architecture.model);
 }
 
-std::uint64_t window_count(const Architecture& architecture) {
-    return architecture.data.elements == 0 ? 0 : (architecture.data.elements - 1) / architecture.model.context;
+std::uint64_t example_count(const Architecture& architecture) {
+    const std::uint64_t elements = architecture.data.empty() ? 0 : architecture.data[0].elements;
+    if (const auto* const model = std::get_if<LayersSpec>(&architecture.model)) return elements / model->input_size();
+    return elements == 0 ? 0 : (elements - 1) / architecture.transformer().context;
 }
 
 namespace {
+
+// i32 [1,1,batch,1]: the examples of batch number `batch`.
+Value batch_examples(Builder& b, const Architecture& architecture, Value batch) {
+    const auto seed = b.seed();
+    const auto key0 = b.slice(seed, {0, 0, 0, 0}, scalar_shape());
+    const auto key1 = b.slice(seed, {0, 0, 0, 1}, scalar_shape());
+    const auto first = b.imul(batch, b.constant_i32(static_cast<std::int32_t>(architecture.batch)));
+    const auto place = b.iadd(b.iota(matrix_shape(architecture.batch, 1), 2), first);
+    // permute_index takes the place modulo the number of examples.
+    return b.elementwise(ElementOp::permute_index, {place, key0, key1},
+                         static_cast<std::uint32_t>(example_count(architecture)));
+}
+
+// Loss of a batch, and what the model declares.
+struct Forward {
+    Value outputs;
+    Value loss;
+    LayersSlots slots;
+};
+
+Forward forward(Builder& b, const Architecture& architecture, const TransformerSpec& model, Value examples, Value) {
+    const std::uint32_t batch = architecture.batch;
+    const std::uint32_t context = model.context;
+    const std::uint32_t rows = batch * context;
+    const auto windows = b.window(examples, 0, context, context + 1);
+    const auto tokens = b.reshape(b.slice(windows, {0, 0, 0, 0}, matrix_shape(batch, context)), vector_shape(rows));
+    const auto targets = b.reshape(b.slice(windows, {0, 0, 0, 1}, matrix_shape(batch, context)), matrix_shape(rows, 1));
+    Forward result;
+    result.outputs = transformer_logits(b, model, batch, tokens, result.slots.parameters);
+    result.loss = cross_entropy(b, result.outputs, targets);
+    return result;
+}
+
+Value as_f32(Builder& b, Value x) { return b.type(x).dtype == DType::f32 ? x : b.to_f32(x); }
+
+Features input_of(Builder& b, const Architecture& architecture, const LayersSpec& model, Value examples) {
+    const auto size = static_cast<std::uint32_t>(model.input_size());
+    auto x = as_f32(b, b.window(examples, 0, size, size));
+    if (model.scale != 1.0F) x = b.mul(x, b.constant(model.scale));
+    if (model.shift != 0.0F) x = b.add(x, b.constant(model.shift));
+    if (!model.is_image) return {x, architecture.batch, {}};
+    const std::uint32_t places = architecture.batch * model.image.height * model.image.width;
+    return {b.reshape(x, matrix_shape(places, model.channels)), architecture.batch, model.image};
+}
+
+Value loss_of(Builder& b, const LayersSpec& model, Value outputs, Value examples) {
+    const std::uint32_t size = model.target_size();
+    const auto targets = b.window(examples, 1, size, size);
+    switch (model.loss) {
+        case LayersSpec::Loss::cross_entropy:
+            return cross_entropy(b, outputs, targets);
+        case LayersSpec::Loss::mean_squared_error:
+            return mean_squared_error(b, outputs, as_f32(b, targets));
+        case LayersSpec::Loss::binary_cross_entropy:
+            return binary_cross_entropy(b, outputs, as_f32(b, targets));
+    }
+    return {};
+}
+
+Forward forward(Builder& b, const Architecture& architecture, const LayersSpec& model, Value examples,
+                const LayersPass& pass) {
+    Forward result;
+    const Features x = input_of(b, architecture, model, examples);
+    result.outputs = apply_layers(b, model.layers, x, pass, result.slots).rows;
+    const Shape wanted = matrix_shape(architecture.batch, model.outputs);
+    if (!b.failed() && b.shape(result.outputs) != wanted)
+        b.set_error("arch.wrong_output", "the last layer gives " + b.shape(result.outputs).to_string() +
+                                             ", model.outputs wants " + wanted.to_string());
+    if (!b.failed()) result.loss = loss_of(b, model, result.outputs, examples);
+    return result;
+}
+Forward forward(Builder& b, const Architecture& architecture, const LayersSpec& model, Value examples, Value batch) {
+    const auto seed = b.seed();
+    return forward(b, architecture, model, examples, LayersPass{true, b.iadd(seed, batch)});
+}
 
 enum class Part : std::uint8_t { whole, accumulate, update };
 
@@ -97,15 +207,13 @@ struct Training {
     Value loss;
     Sums sums;
     std::vector<ParameterGradient> parameters;
+    std::vector<SlotUpdate> statistics;
 };
 
 Value zeros_like(Builder& b, Value x) { return b.full(DType::f32, b.shape(x), 0); }
 
 Training forward_and_backward(const Architecture& architecture, bool accumulates) {
-    const std::uint32_t batch = architecture.batch;
-    const std::uint32_t context = architecture.model.context;
-    const std::uint32_t rows = batch * context;
-    Training t{Builder({architecture.data}), {}, {}, {}, {}, {}, {}};
+    Training t{Builder(architecture.data), {}, {}, {}, {}, {}, {}, {}};
     Builder& b = t.b;
     t.step = b.slot("step", DType::i32, scalar_shape(), Initializer::zeros());
     t.loss_slot = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
@@ -116,14 +224,14 @@ Training forward_and_backward(const Architecture& architecture, bool accumulates
         t.sums.loss = b.slot("loss_sum", DType::f32, scalar_shape(), Initializer::zeros());
     }
 
-    const auto windows = batch_windows(b, architecture, accumulates ? t.sums.micro : t.step);
-    const auto tokens = b.reshape(b.slice(windows, {0, 0, 0, 0}, matrix_shape(batch, context)), vector_shape(rows));
-    const auto targets = b.reshape(b.slice(windows, {0, 0, 0, 1}, matrix_shape(batch, context)), matrix_shape(rows, 1));
-    std::vector<Parameter> parameters;
-    const auto logits = transformer_logits(b, architecture.model, batch, tokens, parameters);
-    t.loss = cross_entropy(b, logits, targets);
+    const Value batch = accumulates ? t.sums.micro : t.step;
+    const auto examples = batch_examples(b, architecture, batch);
+    Forward result = std::visit([&](const auto& model) { return forward(b, architecture, model, examples, batch); },
+                                architecture.model);
+    t.loss = result.loss;
+    t.statistics = std::move(result.slots.statistics);
 
-    t.parameters = parameter_gradients(b, t.loss, parameters);
+    t.parameters = parameter_gradients(b, t.loss, result.slots.parameters);
     if (accumulates)
         for (const ParameterGradient& each : t.parameters)
             t.sums.gradients.push_back(
@@ -131,11 +239,16 @@ Training forward_and_backward(const Architecture& architecture, bool accumulates
     return t;
 }
 
+void keep_statistics(Training& t) {
+    for (const SlotUpdate& each : t.statistics) t.b.update(each.slot, each.next);
+}
+
 void add_up(Training& t) {
     Builder& b = t.b;
     b.forget_updates();
     b.update(t.sums.micro, b.iadd(t.sums.micro, b.constant_i32(1)));
     b.update(t.sums.loss, b.add(t.sums.loss, t.loss));
+    keep_statistics(t);
     for (std::size_t i = 0; i < t.parameters.size(); ++i)
         b.update(t.sums.gradients[i], b.add(t.sums.gradients[i], t.parameters[i].gradient));
 }
@@ -157,6 +270,7 @@ Expected<BuiltProgram> build_part(const Architecture& architecture, Part part) {
     b.update(t.loss_slot, loss);
     append_optimizer(b, architecture.optimizer, t.parameters, t.step);
     if (part == Part::accumulate) add_up(t);
+    if (part == Part::whole) keep_statistics(t);
     return b.finish();
 }
 
@@ -203,6 +317,25 @@ Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec) {
     std::vector<Parameter> parameters;
     const auto logits = transformer_logits(b, spec, 1, tokens, parameters);
     b.update(chances, softmax(b, b.mul(logits, inverse)));
+    return b.finish();
+}
+
+Expected<BuiltProgram> build_evaluation_program(const Architecture& architecture) {
+    QUERN_CHECK(check_architecture(architecture));
+    const LayersSpec& model = architecture.layers();
+    Builder b(architecture.data);
+    const auto first = b.slot("first", DType::i32, scalar_shape(), Initializer::zeros());
+    const auto outputs =
+        b.slot("outputs", DType::f32, matrix_shape(architecture.batch, model.outputs), Initializer::zeros());
+    const auto targets =
+        b.slot("targets", DType::f32, matrix_shape(architecture.batch, model.target_size()), Initializer::zeros());
+    const auto loss = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
+    b.set_loss_slot(loss);
+    const auto examples = b.iadd(b.iota(matrix_shape(architecture.batch, 1), 2), first);
+    const Forward result = forward(b, architecture, model, examples, LayersPass{false, {}});
+    b.update(outputs, result.outputs);
+    b.update(targets, as_f32(b, b.window(examples, 1, model.target_size(), model.target_size())));
+    b.update(loss, result.loss);
     return b.finish();
 }
 

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
+#include <vector>
 
 #include "compute/core/task_plan.h"
 #include "compute/program/builder.h"
+#include "compute/program/layers.h"
 #include "compute/program/optimizer.h"
 
 namespace quern::compute::program {
@@ -19,6 +22,8 @@ inline constexpr std::uint32_t kMaxMlpRatio = 16;
 inline constexpr std::uint32_t kMaxVocabulary = 1U << 17;
 inline constexpr std::uint32_t kMaxBatch = 1U << 14;
 inline constexpr std::uint32_t kMaxAdapterRank = 256;
+inline constexpr std::uint32_t kMaxImageSide = 1U << 12;
+inline constexpr std::uint32_t kMaxFeatures = 1U << 20;  // of an example's row, channels and outputs as well
 inline constexpr std::uint32_t kMaxAccumulate = 1U << 12;
 
 // Decoder-only transformer in GPT-2's pre-norm form, learned positions.
@@ -38,26 +43,57 @@ struct TransformerSpec {
     bool operator==(const TransformerSpec&) const = default;
 };
 
+// Layers over examples of two data tensors: the inputs of all examples, then their targets.
+struct LayersSpec {
+    enum class Loss : std::uint8_t {
+        cross_entropy,         // a target is the number of a class, whole; one output for each class
+        mean_squared_error,    // as many targets as outputs
+        binary_cross_entropy,  // the same, each the probability that an output is 1
+    };
+    // Of an example: an image, or a row of so many channels.
+    bool is_image = false;
+    Extent2d image;
+    std::uint32_t channels = 1;
+    float scale = 1.0F;  // the first layer is given element * scale + shift
+    float shift = 0.0F;
+    std::vector<Layer> layers;  // from [batch,height,width,channels] or [1,1,batch,channels] to [1,1,batch,outputs]
+    std::uint32_t outputs = 2;
+    Loss loss = Loss::cross_entropy;
+
+    [[nodiscard]] std::uint64_t input_size() const { return std::uint64_t{image.height} * image.width * channels; }
+    [[nodiscard]] std::uint32_t target_size() const { return loss == Loss::cross_entropy ? 1 : outputs; }
+};
+
 struct Architecture {
-    TransformerSpec model;
-    vm::tensor::DataSet data;  // tokens, one after the other; not f32
+    std::variant<TransformerSpec, LayersSpec> model;
+    // Of a transformer one: tokens, one after the other, whole numbers.
+    std::vector<vm::tensor::DataSet> data{vm::tensor::DataSet{}};
     std::uint32_t batch = 16;
     std::uint32_t accumulate = 0;  // G: batches whose gradients are added up for an update; 0: a step is an update
     OptimizerConfig optimizer;
+
+    // Where the model is of that kind.
+    [[nodiscard]] const TransformerSpec& transformer() const { return std::get<TransformerSpec>(model); }
+    [[nodiscard]] TransformerSpec& transformer() { return std::get<TransformerSpec>(model); }
+    [[nodiscard]] const LayersSpec& layers() const { return std::get<LayersSpec>(model); }
+    [[nodiscard]] LayersSpec& layers() { return std::get<LayersSpec>(model); }
+    [[nodiscard]] bool is_transformer() const { return std::holds_alternative<TransformerSpec>(model); }
 };
 
-// Errors: arch.out_of_range, arch.heads_do_not_divide, arch.too_large, arch.unknown_dtype.
+// Errors: arch.out_of_range, arch.heads_do_not_divide, arch.too_large, arch.unknown_dtype, arch.wrong_data (data
+// tensors that do not fit one another or the model).
 [[nodiscard]] Status check_architecture(const Architecture& architecture);
 
-// Windows of context + 1 tokens, of which each begins with the last of the one before: each token but the first is a
-// target once. 0: there is none.
-[[nodiscard]] std::uint64_t window_count(const Architecture& architecture);
+// Examples in the data. Of a transformer: windows of context + 1 tokens, of which each begins with the last of the one
+// before, so that each token but the first is a target once. 0: there is none.
+[[nodiscard]] std::uint64_t example_count(const Architecture& architecture);
 
 // The step program: batch, forward, loss, backward, optimizer. Slots: the model's parameters ("model.…"; of adapters
-// "….lora_a" and "….lora_b", before all others), the optimizer's, "step" (i32), "loss" (f32; the step's loss before its
-// update). Step t takes the windows permute_index(t * batch + i mod 2^32, seed words 0 and 1, windows), i in [0,
-// batch): each once per pass over the data as long as windows * passes stays below 2^32. Error arch.accumulates: it
-// takes two programs.
+// "….lora_a" and "….lora_b", before all others), running statistics, the optimizer's, "step" (i32), "loss" (f32; the
+// step's loss before its update). Step t takes the examples permute_index(t * batch + i mod 2^32, seed words 0 and 1,
+// examples), i in [0, batch): each once per pass over the data as long as examples * passes stays below 2^32. Dropout's
+// key is the seed, t added to each word. Errors: arch.accumulates (it takes two programs), arch.wrong_output (the last
+// layer gives another shape than the targets want), layers.*, image.*, builder.*, program.*.
 [[nodiscard]] Expected<BuiltProgram> build_training_program(const Architecture& architecture);
 
 // The programs of a training, over one slot list, and the steps that lead to an update: the items of a plan's body.
@@ -69,7 +105,7 @@ struct TrainingPrograms {
     [[nodiscard]] std::vector<core::PlanItem> body(std::uint64_t updates) const;
 };
 // Without accumulation the program above alone. With it two, [[accumulate x G, update] x N]: `accumulate` does what the
-// program above does up to the gradients, of the windows of batch number "micro" (i32), and adds each to its slot
+// program above does up to the gradients, of the examples of batch number "micro" (i32), and adds each to its slot
 // "gradient.<parameter>" and the loss to "loss_sum"; `update` gives the sums times 1/G to the optimizer and to "loss",
 // counts "step" and sets the sums to +0. So a sum is ((+0 + g_1) + g_2) + ... + g_G.
 [[nodiscard]] Expected<TrainingPrograms> build_training_programs(const Architecture& architecture);
@@ -78,5 +114,10 @@ struct TrainingPrograms {
 // "probabilities" f32 [1,1,context,vocabulary]: softmax of the logits times the inverse temperature at each position,
 // and "loss", which stays +0. It reads no data.
 [[nodiscard]] Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec);
+
+// The model of layers outside training, on `batch` examples of the same data from number "first" (i32) on. Slots: the
+// parameters and statistics (kept), "first", "outputs" f32 [1,1,batch,outputs] (logits, where the loss takes those),
+// "targets" f32 [1,1,batch,targets of an example], "loss", their mean loss; examples beyond the end read zeros.
+[[nodiscard]] Expected<BuiltProgram> build_evaluation_program(const Architecture& architecture);
 
 }  // namespace quern::compute::program

@@ -15,12 +15,9 @@ Value whole(Builder& b, std::uint64_t value) { return b.constant_i32(static_cast
 
 // Where a window is laid, and the sizes that follow.
 struct Layout {
-    std::uint32_t images = 0;
-    Extent2d image;
     std::uint32_t channels = 0;
     Extent2d places;
-
-    [[nodiscard]] std::uint64_t rows() const { return std::uint64_t{images} * places.height * places.width; }
+    std::uint64_t rows = 0;  // of all images
 };
 
 std::uint32_t taps_of(const Window2d& window) { return window.kernel.height * window.kernel.width; }
@@ -32,76 +29,119 @@ bool is_every_place(const Window2d& window) {
 
 bool pads(const Window2d& window) { return window.padding.height != 0 || window.padding.width != 0; }
 
-// One axis of what taps read: place * stride - padding + tap * dilation, and whether it lies in [0, size).
-struct Axis {
-    Value at;
-    Value inside;  // i32 0 or 1
-};
-Axis axis_of(Builder& b, Value place, Value tap, std::uint32_t stride, std::uint32_t padding, std::uint32_t dilation,
-             std::uint32_t size) {
-    const auto first = b.imul(place, whole(b, stride));
-    const auto offset = b.imul(tap, whole(b, dilation));
-    const auto start = b.elementwise(ElementOp::isub, {first, whole(b, padding)});
-    const auto at = b.iadd(start, offset);
+// i32 0 or 1: whether `at` lies in [0, size).
+Value is_inside(Builder& b, Value at, std::uint32_t size) {
     const auto below = b.ilt(at, whole(b, size));
     const auto above = b.ilt(b.constant_i32(-1), at);
-    return {at, b.elementwise(ElementOp::iand, {below, above})};
+    return b.elementwise(ElementOp::iand, {below, above});
+}
+
+Value quotient(Builder& b, Value x, std::uint64_t by) { return b.elementwise(ElementOp::idiv, {x, whole(b, by)}); }
+Value remainder(Builder& b, Value x, std::uint64_t by) { return b.elementwise(ElementOp::irem, {x, whole(b, by)}); }
+
+// first * stride + tap * dilation - padding.
+Value offset_of(Builder& b, Value first, std::uint32_t stride, Value tap, std::uint32_t dilation,
+                std::uint32_t padding) {
+    const auto start = b.imul(first, whole(b, stride));
+    const auto step = b.imul(tap, whole(b, dilation));
+    const auto sum = b.iadd(start, step);
+    return b.elementwise(ElementOp::isub, {sum, whole(b, padding)});
 }
 
 struct Taps {
     Value words;   // [1,1,rows * taps,channels]
-    Value inside;  // i32 [1,height,width,taps] of places; invalid where all are
+    Value inside;  // i32 [1,1,lines of places,places of a line * taps]; invalid where all are
 };
 
-Taps gather_taps(Builder& b, Value x, const Window2d& window, const Layout& layout) {
-    const std::uint32_t taps = taps_of(window);
-    const auto& [height, width] = layout.image;
-    const auto table = b.reshape(x, matrix_shape(layout.images * height * width, layout.channels));
-    if (is_every_place(window)) return {table, {}};
-    const Shape kernel{{1, 1, window.kernel.height, window.kernel.width}};
-    const auto row_tap = b.reshape(b.iota(kernel, 2), vector_shape(taps));
-    const auto column_tap = b.reshape(b.iota(kernel, 3), vector_shape(taps));
-    const auto row_place = b.iota(Shape{{1, layout.places.height, 1, 1}}, 1);
-    const auto column_place = b.iota(Shape{{1, 1, layout.places.width, 1}}, 2);
-    const Axis row =
-        axis_of(b, row_place, row_tap, window.stride.height, window.padding.height, window.dilation.height, height);
-    const Axis column =
-        axis_of(b, column_place, column_tap, window.stride.width, window.padding.width, window.dilation.width, width);
-    const auto image = b.iota(Shape{{layout.images, 1, 1, 1}}, 0);
-    const auto first_row = b.imul(image, whole(b, height));
-    const auto line = b.iadd(first_row, row.at);
-    auto index = b.iadd(b.imul(line, whole(b, width)), column.at);
+// Taps [first, first + taps) of each place. What a tap reads is a sum of what its line of places says (image and row)
+// and what its place in the line and the tap do, so that nearly all of it is worked out on vectors.
+Taps gather_taps(Builder& b, const Images& x, const Window2d& window, const Layout& layout, std::uint32_t first,
+                 std::uint32_t taps) {
+    if (is_every_place(window)) return {x.rows, {}};
+    const auto& [height, width] = x.extent;
+    const auto line = b.iota(matrix_shape(x.count * layout.places.height, 1), 2);
+    const auto image = quotient(b, line, layout.places.height);
+    const auto image_row = b.imul(image, whole(b, height));
+    const auto line_place = remainder(b, line, layout.places.height);
+    const auto line_row = b.imul(line_place, whole(b, window.stride.height));
+    const auto first_row = b.iadd(image_row, line_row);
+    const auto line_start = b.imul(first_row, whole(b, width));
+
+    const auto place = b.iota(vector_shape(layout.places.width * taps), 3);
+    const auto place_tap = remainder(b, place, taps);
+    const auto tap = b.iadd(place_tap, whole(b, first));
+    const auto kernel_row = quotient(b, tap, window.kernel.width);
+    const auto tap_row = offset_of(b, b.constant_i32(0), 1, kernel_row, window.dilation.height, window.padding.height);
+    const auto place_column = quotient(b, place, taps);
+    const auto kernel_column = remainder(b, tap, window.kernel.width);
+    const auto column =
+        offset_of(b, place_column, window.stride.width, kernel_column, window.dilation.width, window.padding.width);
+    const auto row_words = b.imul(tap_row, whole(b, width));
+    const auto place_start = b.iadd(row_words, column);
+
+    auto index = b.iadd(line_start, place_start);
     Value inside;
     if (pads(window)) {
-        inside = b.elementwise(ElementOp::iand, {row.inside, column.inside});
+        const auto row_inside = is_inside(b, b.iadd(line_row, tap_row), height);
+        const auto column_inside = is_inside(b, column, width);
+        inside = b.elementwise(ElementOp::iand, {row_inside, column_inside});
         // 0 where it is inside, else all bits: an index that no table has reads +0.
         const auto outside = b.elementwise(ElementOp::isub, {inside, b.constant_i32(1)});
         index = b.elementwise(ElementOp::ior, {index, outside});
     }
-    const auto rows = u32(layout.rows() * taps);
-    return {b.gather_rows(table, b.reshape(index, matrix_shape(rows, 1))), inside};
+    return {b.gather_rows(x.rows, b.reshape(index, vector_shape(u32(layout.rows * taps)))), inside};
+}
+
+// One tap of each place, [1,1,rows,channels].
+Taps gather_tap(Builder& b, const Images& x, const Window2d& window, const Layout& layout, std::uint32_t tap) {
+    return gather_taps(b, x, window, layout, tap, 1);
 }
 
 // The builder's error where a size is refused.
-std::optional<Layout> layout_of(Builder& b, Value x, const Window2d& window) {
+std::optional<Layout> layout_of(Builder& b, const Images& x, const Window2d& window) {
     if (b.failed()) return {};
-    const auto dims = b.shape(x).dims;
-    const auto places = places_of(window, {dims[1], dims[2]});
+    const std::uint64_t inputs = std::uint64_t{x.count} * x.extent.height * x.extent.width;
+    if (b.shape(x.rows).leading() != 1 || b.shape(x.rows).rows() != inputs) {
+        b.set_error("image.bad_rows", b.shape(x.rows).to_string() + " for " + std::to_string(inputs) + " places");
+        return {};
+    }
+    const auto places = places_of(window, x.extent);
     if (!places) {
         b.set_error(places.error().name, places.error().detail);
         return {};
     }
-    const Layout layout{dims[0], {dims[1], dims[2]}, dims[3], *places};
+    const Layout layout{b.shape(x.rows).columns(), *places, std::uint64_t{x.count} * places->height * places->width};
     // Rows and taps are numbered by words.
-    if (layout.rows() > 0x7fffffff / taps_of(window)) {
+    if (layout.rows > 0x7fffffff / taps_of(window)) {
         b.set_error("image.bad_window", "more than 2^31 taps");
         return {};
     }
     return layout;
 }
 
-Shape result_shape(const Layout& layout, std::uint32_t channels) {
-    return Shape{{layout.images, layout.places.height, layout.places.width, channels}};
+Images result_of(const Images& x, const Layout& layout, Value rows) { return {rows, x.count, layout.places}; }
+
+// Columns [begin, begin + count) of a matrix.
+Value columns_of(Builder& b, Value x, std::uint32_t begin, std::uint32_t count) {
+    return b.slice(x, {0, 0, 0, begin}, matrix_shape(b.shape(x).rows(), count));
+}
+
+// A channel for each group, and an output.
+Value convolve_channels(Builder& b, const Images& x, Value weight, const Window2d& window, const Layout& layout) {
+    const auto by_tap = b.permute(weight, {0, 3, 2, 1});  // [1,1,taps,channels]
+    Value sum;
+    for (std::uint32_t tap = 0; tap < taps_of(window) && !b.failed(); ++tap) {
+        const auto words = gather_tap(b, x, window, layout, tap).words;
+        const auto factor = b.slice(by_tap, {0, 0, tap, 0}, vector_shape(layout.channels));
+        sum = sum.valid() ? b.fma(words, factor, sum) : b.mul(words, factor);
+    }
+    return sum;
+}
+
+// x [1,1,rows,channels of a group] by weight [1,1,taps * those,outputs].
+Value convolve_group(Builder& b, const Images& x, Value weight, const Window2d& window, const Layout& layout) {
+    const auto words = gather_taps(b, x, window, layout, 0, taps_of(window)).words;
+    return b.matmul(b.reshape(words, matrix_shape(u32(layout.rows), b.shape(weight).rows())), weight);
 }
 
 }  // namespace
@@ -125,7 +165,7 @@ Expected<Extent2d> places_of(const Window2d& window, const Extent2d& image) {
     return places;
 }
 
-Value conv2d(Builder& b, Value x, Value weight, Value bias, const Window2d& window, std::uint32_t groups) {
+Images conv2d(Builder& b, const Images& x, Value weight, Value bias, const Window2d& window, std::uint32_t groups) {
     const auto layout = layout_of(b, x, window);
     if (!layout) return {};
     const Shape kernel = b.shape(weight);
@@ -136,55 +176,58 @@ Value conv2d(Builder& b, Value x, Value weight, Value bias, const Window2d& wind
                                             " channels, weight for " + std::to_string(kernel.rows()));
         return {};
     }
-    const std::uint32_t rows = u32(layout->rows());
     const std::uint32_t each = layout->channels / groups;
-    auto words = gather_taps(b, x, window, *layout).words;
+    Value rows;
     if (groups == 1) {
-        words = b.matmul(b.reshape(words, matrix_shape(rows, taps * each)), weight);
+        rows = convolve_group(b, x, weight, window, *layout);
+    } else if (each == 1 && kernel.columns() == 1) {
+        rows = convolve_channels(b, x, weight, window, *layout);
     } else {
-        words = b.permute(b.reshape(words, Shape{{rows, taps, groups, each}}), {2, 0, 1, 3});
-        words = b.matmul(b.reshape(words, Shape{{1, groups, rows, taps * each}}), weight);
-        words = b.permute(words, {0, 2, 1, 3});
+        for (std::uint32_t group = 0; group < groups && !b.failed(); ++group) {
+            const Images part{columns_of(b, x.rows, group * each, each), x.count, x.extent};
+            const auto own = b.slice(weight, {0, group, 0, 0}, matrix_shape(kernel.rows(), kernel.columns()));
+            const auto result = convolve_group(b, part, own, window, *layout);
+            rows = rows.valid() ? b.concat(rows, result, 3) : result;
+        }
     }
-    words = b.reshape(words, result_shape(*layout, groups * kernel.columns()));
-    return bias.valid() ? b.add(words, bias) : words;
+    return result_of(x, *layout, bias.valid() ? b.add(rows, bias) : rows);
 }
 
-Value max_pool2d(Builder& b, Value x, const Window2d& window) {
+Images max_pool2d(Builder& b, const Images& x, const Window2d& window) {
     const auto layout = layout_of(b, x, window);
     if (!layout) return {};
-    const auto rows = u32(layout->rows());
-    const std::uint32_t taps = taps_of(window);
-    const auto [gathered, inside] = gather_taps(b, x, window, *layout);
-    auto words = b.reshape(gathered, Shape{{1, rows, taps, layout->channels}});
-    if (inside.valid()) {
-        const auto all = broadcast_to(b, inside, result_shape(*layout, taps));
-        const auto seen = b.reshape(all, Shape{{1, rows, taps, 1}});
-        words = b.select(seen, words, b.constant(kBelowAll));
+    const Shape column = matrix_shape(u32(layout->rows), 1);
+    Value largest;
+    for (std::uint32_t tap = 0; tap < taps_of(window) && !b.failed(); ++tap) {
+        auto [words, inside] = gather_tap(b, x, window, *layout, tap);
+        if (inside.valid()) {
+            const auto seen = b.reshape(inside, column);
+            words = b.select(seen, words, b.constant(kBelowAll));
+        }
+        largest = largest.valid() ? b.max(largest, words) : words;
     }
-    words = b.max_last(b.permute(words, {0, 1, 3, 2}));
-    return b.reshape(words, result_shape(*layout, layout->channels));
+    return result_of(x, *layout, largest);
 }
 
-Value avg_pool2d(Builder& b, Value x, const Window2d& window) {
+Images avg_pool2d(Builder& b, const Images& x, const Window2d& window) {
     const auto layout = layout_of(b, x, window);
     if (!layout) return {};
-    const std::uint32_t taps = taps_of(window);
-    const auto gathered = gather_taps(b, x, window, *layout).words;
-    const auto words = b.reshape(gathered, Shape{{1, u32(layout->rows()), taps, layout->channels}});
-    const auto share = b.constant(1.0F / static_cast<float>(taps));
-    const auto mean = b.mul(b.sum_rows(words), share);
-    return b.reshape(mean, result_shape(*layout, layout->channels));
+    Value sum;
+    for (std::uint32_t tap = 0; tap < taps_of(window) && !b.failed(); ++tap) {
+        const auto words = gather_tap(b, x, window, *layout, tap).words;
+        sum = sum.valid() ? b.add(sum, words) : words;
+    }
+    const auto share = b.constant(1.0F / static_cast<float>(taps_of(window)));
+    return result_of(x, *layout, b.mul(sum, share));
 }
 
-Value global_avg_pool2d(Builder& b, Value x) {
+Value global_avg_pool2d(Builder& b, const Images& x) {
     if (b.failed()) return {};
-    const auto dims = b.shape(x).dims;
-    const std::uint32_t places = dims[1] * dims[2];
-    const Shape result = matrix_shape(dims[0], dims[3]);
-    const auto rows = b.reshape(x, Shape{{1, dims[0], places, dims[3]}});
+    const std::uint32_t places = x.extent.height * x.extent.width;
+    const std::uint32_t channels = b.shape(x.rows).columns();
+    const auto rows = b.reshape(x.rows, Shape{{1, x.count, places, channels}});
     const auto share = b.constant(1.0F / static_cast<float>(places));
-    return b.reshape(b.mul(b.sum_rows(rows), share), result);
+    return b.mul(b.reshape(b.sum_rows(rows), matrix_shape(x.count, channels)), share);
 }
 
 }  // namespace quern::compute::program

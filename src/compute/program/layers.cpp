@@ -10,10 +10,9 @@ constexpr float kRunningShare = 0.1F;
 
 class Model {
 public:
-    Model(Builder& b, const LayersPass& pass, std::vector<Parameter>& parameters)
-        : b_(b), pass_(pass), parameters_(parameters) {}
+    Model(Builder& b, const LayersPass& pass, LayersSlots& slots) : b_(b), pass_(pass), slots_(slots) {}
 
-    Value run(const std::vector<Layer>& layers, Value x, const std::string& prefix, std::size_t depth) {
+    Features run(const std::vector<Layer>& layers, Features x, const std::string& prefix, std::size_t depth) {
         if (depth > kMaxLayerDepth) return refuse("layers.too_deep", prefix);
         for (std::size_t i = 0; i < layers.size() && !b_.failed(); ++i) {
             if (++count_ > kMaxLayerCount) return refuse("layers.too_many", std::to_string(kMaxLayerCount));
@@ -21,21 +20,28 @@ public:
             depth_ = depth;
             x = std::visit([&](const auto& layer) { return apply(layer, x); }, layers[i]);
         }
-        return b_.failed() ? Value{} : x;
+        return b_.failed() ? Features{} : x;
     }
 
 private:
-    Value refuse(std::string_view name, std::string detail) {
+    Features refuse(std::string_view name, std::string detail) {
         b_.set_error(name, std::move(detail));
         return {};
     }
+    Features refuse_rows(const Features& x) {
+        return refuse("layers.bad_input", name_ + " wants images, is given rows " + b_.shape(x.rows).to_string());
+    }
+    static Images images_of(const Features& x) { return {x.rows, x.count, *x.image}; }
+    static Features of_images(const Images& x) { return {x.rows, x.count, x.extent}; }
+    // The same places or rows with other numbers.
+    static Features with(const Features& x, Value rows) { return {rows, x.count, x.image}; }
 
     Value slot(const char* part, const Shape& shape, Initializer initializer) {
         return b_.slot("model." + name_ + "." + part, DType::f32, shape, initializer, vm::tensor::kSlotParameter);
     }
     Value parameter(const char* part, const Shape& shape, Initializer initializer, bool decay) {
         const Value value = slot(part, shape, initializer);
-        parameters_.push_back({"model." + name_ + "." + part, value, decay});
+        slots_.parameters.push_back({"model." + name_ + "." + part, value, decay});
         return value;
     }
     Value weight(const Shape& shape) {
@@ -58,8 +64,9 @@ private:
         return result;
     }
 
-    Value apply(const ConvLayer& layer, Value x) {
-        const std::uint32_t channels = b_.shape(x).columns();
+    Features apply(const ConvLayer& layer, const Features& x) {
+        if (!x.image) return refuse_rows(x);
+        const std::uint32_t channels = b_.shape(x.rows).columns();
         const std::uint64_t taps = std::uint64_t{layer.window.kernel.height} * layer.window.kernel.width;
         if (layer.groups == 0 || channels % layer.groups != 0 || layer.channels % layer.groups != 0)
             return refuse("image.bad_groups", name_ + ": " + std::to_string(layer.groups) + " groups of " +
@@ -70,69 +77,72 @@ private:
         const auto kernel =
             weight(Shape{{1, layer.groups, static_cast<std::uint32_t>(inputs), layer.channels / layer.groups}});
         const auto bias = layer.bias ? vector("bias", layer.channels, 0.0F) : Value{};
-        return conv2d(b_, x, kernel, bias, layer.window, layer.groups);
+        return of_images(conv2d(b_, images_of(x), kernel, bias, layer.window, layer.groups));
     }
-    Value apply(const LinearLayer& layer, Value x) {
-        const Shape shape = b_.shape(x);
-        if (shape.leading() != 1)
-            return refuse("layers.bad_input", name_ + " wants rows, is given " + shape.to_string());
-        const auto matrix = weight(matrix_shape(shape.columns(), layer.size));
+    Features apply(const LinearLayer& layer, const Features& x) {
+        if (x.image) return refuse("layers.bad_input", name_ + " wants rows, is given images");
+        const auto matrix = weight(matrix_shape(b_.shape(x.rows).columns(), layer.size));
         const auto bias = layer.bias ? vector("bias", layer.size, 0.0F) : Value{};
-        return linear(b_, x, matrix, bias);
+        return with(x, linear(b_, x.rows, matrix, bias));
     }
-    Value apply(const BatchNormLayer&, Value x) {
-        const std::uint32_t channels = b_.shape(x).columns();
-        const auto [gain, bias] = affine(x);
-        const auto mean = slot("running_mean", vector_shape(channels), Initializer::zeros());
-        const auto variance = slot("running_var", vector_shape(channels), Initializer::constant(1.0F));
-        if (!pass_.training) return normalise(b_, x, mean, variance, gain, bias, kNormEpsilon);
-        const auto normed = batch_norm(b_, x, gain, bias, kNormEpsilon);
+    Features apply(const BatchNormLayer&, const Features& x) {
+        const Shape shape = b_.shape(x.rows);
+        const auto [gain, bias] = affine(x.rows);
+        const auto mean = slot("running_mean", vector_shape(shape.columns()), Initializer::zeros());
+        const auto variance = slot("running_var", vector_shape(shape.columns()), Initializer::constant(1.0F));
+        if (!pass_.training) return with(x, normalise(b_, x.rows, mean, variance, gain, bias, kNormEpsilon));
+        const auto normed = batch_norm(b_, x.rows, gain, bias, kNormEpsilon);
         if (b_.failed()) return {};
-        const std::uint64_t rows = b_.shape(x).elements() / channels;
-        const auto count = static_cast<float>(rows);
+        const auto count = static_cast<float>(shape.rows());
         keep(mean, normed.mean, 1.0F);
-        keep(variance, normed.variance, rows > 1 ? count / (count - 1) : 1.0F);
-        return normed.result;
+        keep(variance, normed.variance, shape.rows() > 1 ? count / (count - 1) : 1.0F);
+        return with(x, normed.result);
     }
     // old + (new * factor - old) / 10.
     void keep(Value running, Value now, float factor) {
         const auto scaled = b_.mul(now, b_.constant(factor));
         const auto change = b_.sub(scaled, running);
-        b_.update(running, b_.fma(change, b_.constant(kRunningShare), running));
+        slots_.statistics.push_back({running, b_.fma(change, b_.constant(kRunningShare), running)});
     }
-    Value apply(const GroupNormLayer& layer, Value x) {
-        const auto [gain, bias] = affine(x);
-        return group_norm(b_, x, gain, bias, layer.groups, kNormEpsilon);
+    Features apply(const GroupNormLayer& layer, const Features& x) {
+        const auto [gain, bias] = affine(x.rows);
+        const Shape rows = b_.shape(x.rows);
+        const auto images = b_.reshape(x.rows, Shape{{x.count, 1, rows.rows() / x.count, rows.columns()}});
+        return with(x, b_.reshape(group_norm(b_, images, gain, bias, layer.groups, kNormEpsilon), rows));
     }
-    Value apply(const LayerNormLayer&, Value x) {
-        const auto [gain, bias] = affine(x);
-        return layer_norm(b_, x, gain, bias, kNormEpsilon);
+    Features apply(const LayerNormLayer&, const Features& x) {
+        const auto [gain, bias] = affine(x.rows);
+        return with(x, layer_norm(b_, x.rows, gain, bias, kNormEpsilon));
     }
-    Value apply(Activation activation, Value x) {
+    Features apply(Activation activation, const Features& x) {
         switch (activation) {
             case Activation::relu:
-                return relu(b_, x);
+                return with(x, relu(b_, x.rows));
             case Activation::gelu:
-                return gelu(b_, x);
+                return with(x, gelu(b_, x.rows));
             case Activation::silu:
-                return silu(b_, x);
+                return with(x, silu(b_, x.rows));
             case Activation::tanh:
-                return b_.tanh(x);
+                return with(x, b_.tanh(x.rows));
             case Activation::sigmoid:
-                return b_.sigmoid(x);
+                return with(x, b_.sigmoid(x.rows));
         }
         return {};
     }
-    Value apply(const PoolLayer& layer, Value x) {
-        return layer.kind == PoolLayer::Kind::max ? max_pool2d(b_, x, layer.window) : avg_pool2d(b_, x, layer.window);
+    Features apply(const PoolLayer& layer, const Features& x) {
+        if (!x.image) return refuse_rows(x);
+        return of_images(layer.kind == PoolLayer::Kind::max ? max_pool2d(b_, images_of(x), layer.window)
+                                                            : avg_pool2d(b_, images_of(x), layer.window));
     }
-    Value apply(const GlobalPoolLayer&, Value x) { return global_avg_pool2d(b_, x); }
-    Value apply(const FlattenLayer&, Value x) {
-        const Shape shape = b_.shape(x);
-        const std::uint64_t size = shape.elements() / shape.dims[0];
-        return b_.reshape(x, matrix_shape(shape.dims[0], static_cast<std::uint32_t>(size)));
+    Features apply(const GlobalPoolLayer&, const Features& x) {
+        if (!x.image) return refuse_rows(x);
+        return {global_avg_pool2d(b_, images_of(x)), x.count, {}};
     }
-    Value apply(const DropoutLayer& layer, Value x) {
+    Features apply(const FlattenLayer&, const Features& x) {
+        const std::uint64_t size = b_.shape(x.rows).elements() / x.count;
+        return {b_.reshape(x.rows, matrix_shape(x.count, static_cast<std::uint32_t>(size))), x.count, {}};
+    }
+    Features apply(const DropoutLayer& layer, const Features& x) {
         if (!pass_.training || layer.rate == 0.0F) return x;
         if (!pass_.key.valid()) return refuse("layers.no_key", name_);
         // Each use of a step has a counter of its own: the last word of the key counts them.
@@ -140,23 +150,25 @@ private:
         const auto word = b_.iota(vector_shape(4), 3);
         const auto last = b_.ieq(word, b_.constant_i32(3));
         const auto offset = b_.imul(last, uses);
-        return dropout(b_, x, b_.iadd(pass_.key, offset), layer.rate);
+        return with(x, dropout(b_, x.rows, b_.iadd(pass_.key, offset), layer.rate));
     }
-    Value apply(const ResidualLayer& layer, Value x) {
+    Features apply(const ResidualLayer& layer, const Features& x) {
         const std::string name = name_;
         const std::size_t depth = depth_ + 1;
         const auto inner = run(layer.inner, x, name + ".inner.", depth);
         const auto shortcut = run(layer.shortcut, x, name + ".shortcut.", depth);
         if (b_.failed()) return {};
-        if (b_.shape(inner) != b_.shape(shortcut))
-            return refuse("layers.bad_residual",
-                          name + ": " + b_.shape(inner).to_string() + " and " + b_.shape(shortcut).to_string());
-        return b_.add(inner, shortcut);
+        const auto extent = [](const Features& side) { return side.image.value_or(Extent2d{0, 0}); };
+        if (b_.shape(inner.rows) != b_.shape(shortcut.rows) || extent(inner).height != extent(shortcut).height ||
+            extent(inner).width != extent(shortcut).width)
+            return refuse("layers.bad_residual", name + ": " + b_.shape(inner.rows).to_string() + " and " +
+                                                     b_.shape(shortcut.rows).to_string());
+        return with(inner, b_.add(inner.rows, shortcut.rows));
     }
 
     Builder& b_;
     const LayersPass& pass_;
-    std::vector<Parameter>& parameters_;
+    LayersSlots& slots_;
     std::string name_;  // of the layer that is applied
     std::size_t depth_ = 0;
     std::size_t count_ = 0;
@@ -165,9 +177,9 @@ private:
 
 }  // namespace
 
-Value apply_layers(Builder& b, const std::vector<Layer>& layers, Value x, const LayersPass& pass,
-                   std::vector<Parameter>& parameters) {
-    return Model(b, pass, parameters).run(layers, x, "", 0);
+Features apply_layers(Builder& b, const std::vector<Layer>& layers, const Features& x, const LayersPass& pass,
+                      LayersSlots& slots) {
+    return Model(b, pass, slots).run(layers, x, "", 0);
 }
 
 }  // namespace quern::compute::program

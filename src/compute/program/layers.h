@@ -1,13 +1,14 @@
 // Models as trees of layers over images and rows: multi-layer perceptrons, convolutional and residual networks. Used by
 // model builders and tests. Plain values and functions on a Builder; thread-safe.
 //
-// An image is [n, height, width, channels], rows are [1, 1, n, size]. Parameters are slots named as PyTorch names those
+// Parameters are slots named as PyTorch names those
 // of nn.Sequential: "model.0.weight", of a residual layer "model.2.inner.0.weight" and "model.2.shortcut.0.weight".
 // Tensors lie in tiles of 32 by 32 words of the last two axes, so channels below 32 cost what 32 do, in memory and in
 // what a step's trace may be (program.trace_too_large). Weights begin normally distributed with variance 2 / fan-in (He
 // et al., arXiv 1502.01852), biases with +0.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -56,15 +57,29 @@ struct ResidualLayer {
 inline constexpr std::size_t kMaxLayerDepth = 8;     // residual layers inside one another
 inline constexpr std::size_t kMaxLayerCount = 4096;  // all together
 
+struct SlotUpdate {
+    Value slot;
+    Value next;
+};
 struct LayersPass {
     bool training = true;  // else norms take their running statistics, and nothing is dropped
     Value key{};           // i32 [1,1,1,4] for dropout, another one each step; needed where training drops
 };
-// x through the layers, one after the other. Declares the model's slots, appends what is trained to `parameters`, and
-// in training updates running statistics. The builder's error: layers.bad_input (a linear layer of images),
-// layers.bad_residual (shapes that cannot be added), layers.too_deep, layers.too_many, layers.no_key, and those of the
-// ops.
-[[nodiscard]] Value apply_layers(Builder& b, const std::vector<Layer>& layers, Value x, const LayersPass& pass,
-                                 std::vector<Parameter>& parameters);
+// What layers declare: what is trained, and in training how running statistics go on.
+struct LayersSlots {
+    std::vector<Parameter> parameters;
+    std::vector<SlotUpdate> statistics;
+};
+// What goes from layer to layer: images as image.h has them, or rows [1,1,count,size].
+struct Features {
+    Value rows;
+    std::uint32_t count = 0;
+    std::optional<Extent2d> image;
+};
+// x through the layers, one after the other; appends to `slots`. The builder's error: layers.bad_input (a linear layer
+// of images, a window of rows), layers.bad_residual (shapes that cannot be added), layers.too_deep, layers.too_many,
+// layers.no_key, and those of the ops.
+[[nodiscard]] Features apply_layers(Builder& b, const std::vector<Layer>& layers, const Features& x,
+                                    const LayersPass& pass, LayersSlots& slots);
 
 }  // namespace quern::compute::program

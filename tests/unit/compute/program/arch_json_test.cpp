@@ -27,8 +27,8 @@ std::string_view error_with(const std::string& what, const std::string& with) {
 TEST(ArchJson, reads_every_field) {
     const auto arch = parse_architecture(kGood);
     ASSERT_TRUE(arch) << arch.error().to_string();
-    EXPECT_EQ(arch->model, (TransformerSpec{1, 8, 2, 6, 2, 11}));
-    EXPECT_EQ(arch->data, (vm::tensor::DataSet{vm::tensor::DataType::u8, 121}));
+    EXPECT_EQ(arch->transformer(), (TransformerSpec{1, 8, 2, 6, 2, 11}));
+    EXPECT_EQ(arch->data, (std::vector<vm::tensor::DataSet>{{vm::tensor::DataType::u8, 121}}));
     EXPECT_EQ(arch->batch, 3U);
     EXPECT_EQ(arch->optimizer.learning_rate, 3e-3F);
     EXPECT_EQ(arch->optimizer.beta1, 0.9F);
@@ -38,26 +38,26 @@ TEST(ArchJson, reads_every_field) {
     EXPECT_EQ(arch->optimizer.clip_norm, 1.0F);
     EXPECT_EQ(arch->optimizer.warmup, 20U);
     EXPECT_EQ(arch->optimizer.total_steps, 300U);
-    EXPECT_EQ(window_count(*arch), 20U);
+    EXPECT_EQ(example_count(*arch), 20U);
 }
 
 TEST(ArchJson, reads_what_may_be_left_out) {
     const auto plain = parse_architecture(kGood);
     ASSERT_TRUE(plain);
-    EXPECT_FALSE(plain->model.tied);
+    EXPECT_FALSE(plain->transformer().tied);
     EXPECT_EQ(plain->accumulate, 0U);
     const auto arch = parse_architecture(replaced("\"batch\":3", "\"batch\":3,\"accumulate\":4"));
     ASSERT_TRUE(arch) << arch.error().to_string();
     EXPECT_EQ(arch->accumulate, 4U);
     const auto tied = parse_architecture(replaced("\"layers\":1", "\"layers\":1,\"tie_embeddings\":true"));
     ASSERT_TRUE(tied) << tied.error().to_string();
-    EXPECT_TRUE(tied->model.tied);
+    EXPECT_TRUE(tied->transformer().tied);
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"tie_embeddings\":1"), "arch.wrong_type");
     const auto adapters =
         parse_architecture(replaced("\"layers\":1", "\"layers\":1,\"adapter_rank\":4,\"adapter_scale\":2.5"));
     ASSERT_TRUE(adapters) << adapters.error().to_string();
-    EXPECT_EQ(adapters->model.adapter_rank, 4U);
-    EXPECT_EQ(adapters->model.adapter_scale, 2.5F);
+    EXPECT_EQ(adapters->transformer().adapter_rank, 4U);
+    EXPECT_EQ(adapters->transformer().adapter_scale, 2.5F);
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"adapter_rank\":257"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"adapter_scale\":-1"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":0"), "arch.out_of_range");
@@ -141,6 +141,92 @@ TEST(ArchJson, survives_every_truncation_and_single_byte_change) {
             const auto result = parse_architecture(text);
             ASSERT_TRUE(result || result.error().name.starts_with("arch.")) << (result ? "" : result.error().name);
         }
+}
+
+const std::string kLayers =
+    R"({"format":"quern-arch-1","model":{"type":"layers","input":{"height":8,"width":6,"channels":3,"scale":0.5,)"
+    R"("shift":-1},"layers":[{"type":"conv2d","channels":8,"kernel":[3,1],"stride":2,"padding":[1,0],"dilation":1,)"
+    R"("groups":1,"bias":false},{"type":"batch_norm"},{"type":"relu"},{"type":"max_pool2d","kernel":2,"stride":1},)"
+    R"({"type":"residual","inner":[{"type":"conv2d","channels":8,"kernel":1},{"type":"group_norm","groups":2}]},)"
+    R"({"type":"avg_pool2d","kernel":2,"padding":1},{"type":"dropout","rate":0.25},{"type":"flatten"},)"
+    R"({"type":"linear","size":4}],"outputs":4},"data":[{"dtype":"u8","elements":1440},{"dtype":"u16",)"
+    R"("elements":10}],"batch":2,"optimizer":{"type":"sgd","lr":0.1}})";
+
+std::string layers_with(const std::string& what, const std::string& with) {
+    std::string text = kLayers;
+    const auto place = text.find(what);
+    EXPECT_NE(place, std::string::npos) << what;
+    return text.replace(place, what.size(), with);
+}
+std::string layers_error(const std::string& what, const std::string& with) {
+    const auto result = parse_architecture(layers_with(what, with));
+    return result ? "none" : result.error().to_string();
+}
+
+TEST(ArchJson, reads_layers) {
+    const auto arch = parse_architecture(kLayers);
+    ASSERT_TRUE(arch) << arch.error().to_string();
+    ASSERT_FALSE(arch->is_transformer());
+    const LayersSpec& model = arch->layers();
+    EXPECT_TRUE(model.is_image);
+    EXPECT_EQ(model.input_size(), 8U * 6 * 3);
+    EXPECT_EQ(model.scale, 0.5F);
+    EXPECT_EQ(model.shift, -1.0F);
+    EXPECT_EQ(example_count(*arch), 10U);
+    ASSERT_EQ(model.layers.size(), 9U);
+    const auto& conv = std::get<ConvLayer>(model.layers[0]);
+    EXPECT_EQ(conv.channels, 8U);
+    EXPECT_EQ(conv.window.kernel.height, 3U);
+    EXPECT_EQ(conv.window.kernel.width, 1U);
+    EXPECT_EQ(conv.window.stride.width, 2U);
+    EXPECT_EQ(conv.window.padding.height, 1U);
+    EXPECT_EQ(conv.window.padding.width, 0U);
+    EXPECT_FALSE(conv.bias);
+    EXPECT_EQ(std::get<PoolLayer>(model.layers[3]).window.stride.height, 1U);
+    const auto& residual = std::get<ResidualLayer>(model.layers[4]);
+    EXPECT_EQ(residual.inner.size(), 2U);
+    EXPECT_TRUE(residual.shortcut.empty());
+    const auto& average = std::get<PoolLayer>(model.layers[5]);
+    EXPECT_EQ(average.kind, PoolLayer::Kind::average);
+    EXPECT_EQ(average.window.stride.height, 2U) << "the kernel's, unless it is given";
+    EXPECT_EQ(std::get<DropoutLayer>(model.layers[6]).rate, 0.25F);
+    EXPECT_TRUE(build_training_program(*arch)) << build_training_program(*arch).error().to_string();
+
+    const auto rows = parse_architecture(layers_with(R"({"height":8,"width":6,"channels":3,)", R"({"features":144,)"));
+    ASSERT_TRUE(rows) << rows.error().to_string();
+    EXPECT_FALSE(rows->layers().is_image);
+    EXPECT_EQ(build_training_program(*rows).error().name, "layers.bad_input") << "a convolution of rows";
+}
+
+TEST(ArchJson, names_what_is_wrong_with_layers) {
+    EXPECT_EQ(layers_error("\"outputs\":4}", "\"outputs\":4,\"loss\":\"mse\"}").substr(0, 15), "arch.wrong_data");
+    EXPECT_EQ(layers_error("\"outputs\":4}", "\"outputs\":4,\"loss\":\"hinge\"}").substr(0, 17), "arch.unknown_loss");
+    EXPECT_EQ(layers_error("{\"type\":\"relu\"}", "{\"type\":\"swish\"}"),
+              "arch.unknown_layer: model.layers[2].type is swish");
+    EXPECT_EQ(layers_error("{\"type\":\"relu\"}", "{\"type\":\"relu\",\"slope\":1}"),
+              "arch.unknown_field: model.layers[2].slope");
+    EXPECT_EQ(layers_error("{\"type\":\"relu\"}", "[]"),
+              "arch.wrong_type: model.layers[2] must be an object, is array");
+    EXPECT_EQ(layers_error("\"kernel\":[3,1]", "\"kernel\":[3,1,1]").substr(0, 15), "arch.wrong_type");
+    EXPECT_EQ(layers_error("\"kernel\":[3,1]", "\"kernel\":5000"), "arch.out_of_range: model.layers[0].kernel");
+    EXPECT_EQ(layers_error("\"rate\":0.25", "\"rate\":1").substr(0, 17), "arch.out_of_range");
+    EXPECT_EQ(layers_error("\"groups\":2}]", "\"groups\":2},{\"type\":\"lstm\"}]"),
+              "arch.unknown_layer: model.layers[4].inner[2].type is lstm");
+    EXPECT_EQ(layers_error("\"elements\":1440", "\"elements\":1441").substr(0, 15), "arch.wrong_data");
+    EXPECT_EQ(layers_error("\"elements\":1440", "\"elements\":1296").substr(0, 15), "arch.wrong_data");
+    EXPECT_EQ(layers_error("\"elements\":10}", "\"elements\":10},{\"dtype\":\"u8\",\"elements\":10}").substr(0, 15),
+              "arch.wrong_data");
+    EXPECT_EQ(layers_error("\"u16\"", "\"f32\"").substr(0, 18), "arch.unknown_dtype");
+    const std::string deep = [] {
+        std::string inner = R"({"type":"relu"})";
+        for (std::size_t i = 0; i <= kMaxLayerDepth; ++i) inner = R"({"type":"residual","inner":[)" + inner + "]}";
+        return inner;
+    }();
+    EXPECT_EQ(layers_error("{\"type\":\"relu\"}", deep).substr(0, 15), "layers.too_deep");
+    const auto wrong = parse_architecture(layers_with("\"size\":4", "\"size\":5"));
+    ASSERT_TRUE(wrong);
+    EXPECT_EQ(build_training_program(*wrong).error().to_string(),
+              "arch.wrong_output: the last layer gives [1,1,2,5], model.outputs wants [1,1,2,4]");
 }
 
 }  // namespace

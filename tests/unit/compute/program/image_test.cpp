@@ -17,14 +17,20 @@ using test::numbers;
 using test::values_of;
 using Doubles = std::vector<double>;
 
-struct Images {
+struct Sizes {
     std::uint32_t count, height, width, channels;
     [[nodiscard]] Shape shape() const { return Shape{{count, height, width, channels}}; }
 };
 
+// A value [n,height,width,channels] as images.
+Images images(Builder& b, Value x) {
+    const auto dims = b.shape(x).dims;
+    return {b.reshape(x, matrix_shape(dims[0] * dims[1] * dims[2], dims[3])), dims[0], {dims[1], dims[2]}};
+}
+
 // Calls tap(result place, channel's index in x or -1 outside, number of the tap) for each tap of each place.
 template <class Tap>
-void each_tap(const Images& x, const Window2d& window, const Extent2d& places, const Tap& tap) {
+void each_tap(const Sizes& x, const Window2d& window, const Extent2d& places, const Tap& tap) {
     const auto& [kernel, stride, padding, dilation] = window;
     std::size_t place = 0;
     for (std::uint32_t n = 0; n < x.count; ++n)
@@ -40,7 +46,7 @@ void each_tap(const Images& x, const Window2d& window, const Extent2d& places, c
                 }
 }
 
-Doubles plain_conv(const Images& x, const Doubles& image, const Doubles& weight, const Doubles& bias,
+Doubles plain_conv(const Sizes& x, const Doubles& image, const Doubles& weight, const Doubles& bias,
                    const Window2d& window, std::uint32_t groups) {
     const Extent2d places = *places_of(window, {x.height, x.width});
     const std::size_t outputs = bias.size();
@@ -74,7 +80,7 @@ const std::vector<Window2d> kWindows{
 };
 
 TEST(Image, convolves_as_plain_loops_do) {
-    const Images x{2, 5, 4, 6};
+    const Sizes x{2, 5, 4, 6};
     const Doubles image = numbers(x.shape().elements(), 1.3);
     for (const Window2d& window : kWindows)
         for (const std::uint32_t groups : {1U, 2U, 3U, 6U}) {
@@ -83,7 +89,7 @@ TEST(Image, convolves_as_plain_loops_do) {
             const Doubles weight = numbers(kernel.elements(), 0.9);
             const Doubles bias = numbers(6, 0.5);
             const auto conv = [&](Builder& b, std::span<const Value> v) {
-                return conv2d(b, v[0], v[1], v[2], window, groups);
+                return conv2d(b, images(b, v[0]), v[1], v[2], window, groups).rows;
             };
             expect_equal(values_of({x.shape(), kernel, vector_shape(6)}, {image, weight, bias}, conv),
                          plain_conv(x, image, weight, bias, window, groups));
@@ -91,7 +97,7 @@ TEST(Image, convolves_as_plain_loops_do) {
 }
 
 TEST(Image, pools_as_plain_loops_do) {
-    const Images x{2, 5, 4, 3};
+    const Sizes x{2, 5, 4, 3};
     Doubles image = numbers(x.shape().elements(), 2.0);
     for (double& value : image) value -= 3;  // all below the +0 of what is outside
     for (const Window2d& window : kWindows) {
@@ -106,12 +112,16 @@ TEST(Image, pools_as_plain_loops_do) {
                 mean[place * 3 + c] += value / taps;
             }
         });
-        const auto max = [&](Builder& b, std::span<const Value> v) { return max_pool2d(b, v[0], window); };
-        const auto average = [&](Builder& b, std::span<const Value> v) { return avg_pool2d(b, v[0], window); };
+        const auto max = [&](Builder& b, std::span<const Value> v) {
+            return max_pool2d(b, images(b, v[0]), window).rows;
+        };
+        const auto average = [&](Builder& b, std::span<const Value> v) {
+            return avg_pool2d(b, images(b, v[0]), window).rows;
+        };
         expect_equal(values_of({x.shape()}, {image}, max), largest);
         expect_equal(values_of({x.shape()}, {image}, average), mean);
     }
-    const auto all = [](Builder& b, std::span<const Value> v) { return global_avg_pool2d(b, v[0]); };
+    const auto all = [](Builder& b, std::span<const Value> v) { return global_avg_pool2d(b, images(b, v[0])); };
     Doubles mean(6, 0);
     for (std::size_t i = 0; i < image.size(); ++i) mean[i / 60 * 3 + i % 3] += image[i] / 20;
     expect_equal(values_of({x.shape()}, {image}, all), mean);
@@ -121,14 +131,17 @@ TEST(Image, is_differentiated) {
     const Shape x{{2, 4, 3, 4}};
     for (const Window2d& window : {kWindows[1], kWindows[2], kWindows[4], kWindows[5]}) {
         const std::uint32_t taps = window.kernel.height * window.kernel.width;
-        for (const std::uint32_t groups : {1U, 2U})
-            check_gradient(
-                {x, Shape{{1, groups, taps * 4 / groups, 2 / groups}}, vector_shape(2)},
-                [&](Builder& b, std::span<const Value> v) { return conv2d(b, v[0], v[1], v[2], window, groups); });
-        check_gradient({x}, [&](Builder& b, std::span<const Value> v) { return max_pool2d(b, v[0], window); });
-        check_gradient({x}, [&](Builder& b, std::span<const Value> v) { return avg_pool2d(b, v[0], window); });
+        for (const std::uint32_t groups : {1U, 2U, 4U})
+            check_gradient({x, Shape{{1, groups, taps * 4 / groups, 4 / groups}}, vector_shape(4)},
+                           [&](Builder& b, std::span<const Value> v) {
+                               return conv2d(b, images(b, v[0]), v[1], v[2], window, groups).rows;
+                           });
+        check_gradient(
+            {x}, [&](Builder& b, std::span<const Value> v) { return max_pool2d(b, images(b, v[0]), window).rows; });
+        check_gradient(
+            {x}, [&](Builder& b, std::span<const Value> v) { return avg_pool2d(b, images(b, v[0]), window).rows; });
     }
-    check_gradient({x}, [](Builder& b, std::span<const Value> v) { return global_avg_pool2d(b, v[0]); });
+    check_gradient({x}, [](Builder& b, std::span<const Value> v) { return global_avg_pool2d(b, images(b, v[0])); });
 }
 
 TEST(Image, names_windows_and_groups_that_do_not_fit) {
@@ -149,12 +162,12 @@ TEST(Image, names_windows_and_groups_that_do_not_fit) {
         Builder b;
         const auto x = b.slot("x", DType::f32, Shape{{1, 4, 4, 4}}, Initializer::zeros());
         const auto weight = b.slot("w", DType::f32, Shape{{1, 2, 2, 2}}, Initializer::zeros());
-        EXPECT_FALSE(conv2d(b, x, weight, {}, {}, groups).valid());
+        EXPECT_FALSE(conv2d(b, images(b, x), weight, {}, {}, groups).rows.valid());
         EXPECT_EQ(b.status().error().name, "image.bad_groups") << groups;
     }
     Builder b;
     const auto x = b.slot("x", DType::f32, Shape{{1, 2, 2, 1}}, Initializer::zeros());
-    EXPECT_FALSE(max_pool2d(b, x, {{3, 3}, {1, 1}, {0, 0}, {1, 1}}).valid());
+    EXPECT_FALSE(max_pool2d(b, images(b, x), {{3, 3}, {1, 1}, {0, 0}, {1, 1}}).rows.valid());
     EXPECT_EQ(b.status().error().name, "image.bad_window");
 }
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compute/program/architecture.h"
 #include "compute/program/composite.h"
+#include "compute/program/evaluate.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/optimizer.h"
 #include "unit/compute/program/double_evaluator.h"
@@ -62,14 +64,16 @@ Expected<BuiltProgram> classifier(const std::vector<Layer>& layers, std::uint32_
     const auto index = b.elementwise(ElementOp::irem, {place, b.constant_i32(kImages)});
     const auto bytes = b.to_f32(b.window(index, 0, kSide * kSide, kSide * kSide));
     const auto scaled = b.mul(bytes, b.constant(1.0F / 128));
-    const auto images = b.reshape(b.sub(scaled, b.constant(1.0F)), Shape{{batch, kSide, kSide, 1}});
+    const auto images = b.reshape(b.sub(scaled, b.constant(1.0F)), matrix_shape(batch * kSide * kSide, 1));
     const auto labels = b.window(index, 1, 1, 1);
-    std::vector<Parameter> parameters;
+    LayersSlots slots;
     const auto seed = b.seed();
-    const auto logits = apply_layers(b, layers, images, {true, b.iadd(seed, step)}, parameters);
+    const Features x{images, batch, Extent2d{kSide, kSide}};
+    const auto logits = apply_layers(b, layers, x, {true, b.iadd(seed, step)}, slots).rows;
     const auto loss = cross_entropy(b, logits, labels);
-    const auto trained = parameter_gradients(b, loss, parameters);
+    const auto trained = parameter_gradients(b, loss, slots.parameters);
     b.update(loss_slot, loss);
+    for (const SlotUpdate& each : slots.statistics) b.update(each.slot, each.next);
     append_optimizer(b, optimizer, trained, step);
     b.update(step, b.iadd(step, b.constant_i32(1)));
     return b.finish();
@@ -141,17 +145,19 @@ TEST(Layers, agree_with_double_precision) {
 
 TEST(Layers, name_slots_as_modules_do_and_train_no_statistics) {
     Builder b;
-    std::vector<Parameter> parameters;
-    const auto x = b.slot("x", DType::f32, Shape{{2, kSide, kSide, 1}}, Initializer::zeros());
-    ASSERT_TRUE(apply_layers(b, kResidual, x, {true, b.seed()}, parameters).valid()) << b.status().error().to_string();
+    LayersSlots slots;
+    const auto x = b.slot("x", DType::f32, matrix_shape(2 * kSide * kSide, 1), Initializer::zeros());
+    const Features images{x, 2, Extent2d{kSide, kSide}};
+    ASSERT_TRUE(apply_layers(b, kResidual, images, {true, b.seed()}, slots).rows.valid())
+        << b.status().error().to_string();
     std::vector<std::string> names;
-    for (const Parameter& parameter : parameters) names.push_back(parameter.name);
+    for (const Parameter& parameter : slots.parameters) names.push_back(parameter.name);
     EXPECT_EQ(names, (std::vector<std::string>{"model.0.weight", "model.0.bias", "model.1.weight", "model.1.bias",
                                                "model.4.inner.0.weight", "model.4.inner.1.weight",
                                                "model.4.inner.1.bias", "model.4.shortcut.0.weight",
                                                "model.4.shortcut.0.bias", "model.7.weight", "model.7.bias"}));
-    EXPECT_TRUE(parameters[0].decay);
-    EXPECT_FALSE(parameters[1].decay);
+    EXPECT_TRUE(slots.parameters[0].decay);
+    EXPECT_FALSE(slots.parameters[1].decay);
 }
 
 // With the mean and variance of one batch a norm outside training gives what it gave in it; after one step the running
@@ -160,10 +166,11 @@ TEST(Layers, batch_norm_keeps_running_statistics) {
     constexpr std::size_t kCount = 6;
     const std::vector<double> values{1, 5, 2, 8, 4, -1, 0, 3, 7, 7, -2, 2};  // six rows of two channels
     Builder b;
-    const auto x = b.slot("x", DType::f32, Shape{{1, 3, 2, 2}}, Initializer::zeros());
-    std::vector<Parameter> parameters;
-    const auto y = apply_layers(b, {BatchNormLayer{}}, x, {true, {}}, parameters);
+    const auto x = b.slot("x", DType::f32, matrix_shape(6, 2), Initializer::zeros());
+    LayersSlots slots;
+    const auto y = apply_layers(b, {BatchNormLayer{}}, {x, 1, Extent2d{3, 2}}, {true, {}}, slots).rows;
     b.update(x, y);
+    for (const SlotUpdate& each : slots.statistics) b.update(each.slot, each.next);
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
     const auto built = b.finish();
     ASSERT_TRUE(built) << built.error().to_string();
@@ -183,9 +190,9 @@ TEST(Layers, batch_norm_keeps_running_statistics) {
         EXPECT_NEAR(after[4][channel], 0.9 + squares / (kCount - 1) / 10, 1e-6) << built->program.slots[4].name;
     }
     Builder outside;
-    const auto same = outside.slot("x", DType::f32, Shape{{1, 3, 2, 2}}, Initializer::zeros());
-    parameters.clear();
-    outside.update(same, apply_layers(outside, {BatchNormLayer{}}, same, {false, {}}, parameters));
+    const auto same = outside.slot("x", DType::f32, matrix_shape(6, 2), Initializer::zeros());
+    slots = {};
+    outside.update(same, apply_layers(outside, {BatchNormLayer{}}, {same, 1, {}}, {false, {}}, slots).rows);
     outside.set_loss_slot(outside.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
     const auto evaluation = outside.finish();
     ASSERT_TRUE(evaluation) << evaluation.error().to_string();
@@ -201,11 +208,12 @@ TEST(Layers, batch_norm_keeps_running_statistics) {
 TEST(Layers, each_drop_of_a_step_is_another) {
     Builder b;
     const auto x = b.slot("x", DType::f32, matrix_shape(1, 64), Initializer::constant(1.0F));
-    std::vector<Parameter> parameters;
+    LayersSlots slots;
     const auto key = b.seed();
-    const auto once = apply_layers(b, {DropoutLayer{0.5F}}, x, {true, key}, parameters);
-    const auto twice = apply_layers(b, {DropoutLayer{0.5F}, DropoutLayer{0.5F}}, x, {true, key}, parameters);
-    EXPECT_EQ(apply_layers(b, {DropoutLayer{0.5F}}, x, {false, {}}, parameters), x);
+    const Features row{x, 1, {}};
+    const auto once = apply_layers(b, {DropoutLayer{0.5F}}, row, {true, key}, slots).rows;
+    const auto twice = apply_layers(b, {DropoutLayer{0.5F}, DropoutLayer{0.5F}}, row, {true, key}, slots).rows;
+    EXPECT_EQ(apply_layers(b, {DropoutLayer{0.5F}}, row, {false, {}}, slots).rows, x);
     b.update(x, b.concat(b.slice(once, {0, 0, 0, 0}, matrix_shape(1, 32)),
                          b.slice(twice, {0, 0, 0, 0}, matrix_shape(1, 32)), 3));
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
@@ -225,17 +233,24 @@ TEST(Layers, each_drop_of_a_step_is_another) {
 }
 
 TEST(Layers, refuse_what_does_not_fit_by_name) {
-    const auto error = [](const std::vector<Layer>& layers, const Shape& shape = Shape{{2, 4, 4, 3}}) {
+    const auto error = [](const std::vector<Layer>& layers) {
         Builder b;
-        std::vector<Parameter> parameters;
-        const auto x = b.slot("x", DType::f32, shape, Initializer::zeros());
-        const auto y = apply_layers(b, layers, x, {}, parameters);
-        EXPECT_EQ(y.valid(), !b.failed());
+        LayersSlots slots;
+        const auto x = b.slot("x", DType::f32, matrix_shape(2 * 4 * 4, 3), Initializer::zeros());
+        const auto y = apply_layers(b, layers, {x, 2, Extent2d{4, 4}}, {}, slots);
+        EXPECT_EQ(y.rows.valid(), !b.failed());
         return b.failed() ? std::string(b.status().error().name) : "none";
     };
     EXPECT_EQ(error({}), "none");
     EXPECT_EQ(error({LinearLayer{3}}), "layers.bad_input");
     EXPECT_EQ(error({FlattenLayer{}, LinearLayer{3}}), "none");
+    EXPECT_EQ(error({FlattenLayer{}, ConvLayer{4, square(1, 1, 0)}}), "layers.bad_input");
+    EXPECT_EQ(error({FlattenLayer{}, PoolLayer{}}), "layers.bad_input");
+    EXPECT_EQ(error({GlobalPoolLayer{}, GlobalPoolLayer{}}), "layers.bad_input");
+    EXPECT_EQ(error({ResidualLayer{{ConvLayer{3, {{2, 1}, {1, 1}, {0, 0}, {1, 1}}}},
+                                   {ConvLayer{3, {{1, 2}, {1, 1}, {0, 0}, {1, 1}}}}}}),
+              "layers.bad_residual")
+        << "as many places, of another form";
     EXPECT_EQ(error({DropoutLayer{0.5F}}), "layers.no_key");
     EXPECT_EQ(error({ConvLayer{4, square(3, 1, 1), 2}}), "image.bad_groups");
     EXPECT_EQ(error({ConvLayer{4, square(3, 1, 1), 3}}), "image.bad_groups");
@@ -249,6 +264,145 @@ TEST(Layers, refuse_what_does_not_fit_by_name) {
     EXPECT_EQ(error({ResidualLayer{deep, {}}}), "layers.too_deep");
     EXPECT_EQ(error(std::vector<Layer>(kMaxLayerCount, Activation::relu)), "none");
     EXPECT_EQ(error(std::vector<Layer>(kMaxLayerCount + 1, Activation::relu)), "layers.too_many");
+}
+
+// The same models as files of an architecture say them: trained by the program that a task names, and judged on other
+// spots.
+Architecture architecture_of(const std::vector<Layer>& layers, std::uint32_t batch) {
+    Architecture architecture;
+    LayersSpec& model = architecture.model.emplace<LayersSpec>();
+    model.is_image = true;
+    model.image = {kSide, kSide};
+    model.scale = 1.0F / 128;
+    model.shift = -1.0F;
+    model.layers = layers;
+    model.outputs = kClasses;
+    architecture.data = {{vm::tensor::DataType::u8, kImages * kSide * kSide}, {vm::tensor::DataType::u8, kImages}};
+    architecture.batch = batch;
+    architecture.optimizer.learning_rate = 1e-2F;
+    return architecture;
+}
+
+TEST(LayersArchitecture, trains_and_is_judged_outside_training) {
+    const Spots data = spots();
+    const vm::tensor::MemoryData source({data.images, data.labels});
+    for (const auto* layers : {&kResidual, &kPerceptron}) {
+        const Architecture architecture = architecture_of(*layers, 16);
+        const auto built = build_training_program(architecture);
+        ASSERT_TRUE(built) << built.error().to_string();
+        State state = initial_state(*built, 7);
+        const auto before = evaluate(architecture, built->program, state, source, nullptr);
+        ASSERT_TRUE(before) << before.error().to_string();
+        EXPECT_LT(*before->accuracy, 0.6);
+        vm::tensor::Executor executor(built->program, vm::tensor::arith::best_backend(), nullptr);
+        for (int step = 0; step < 80; ++step) executor.step(state, source, kSeed);
+        const auto after = evaluate(architecture, built->program, state, source, nullptr);
+        ASSERT_TRUE(after) << after.error().to_string();
+        EXPECT_EQ(after->examples, kImages);
+        EXPECT_GT(*after->accuracy, 0.9);
+        EXPECT_LT(after->loss, 0.4);
+        ASSERT_EQ(after->predicted.size(), kImages);
+        EXPECT_EQ(after->predicted[kImages - 1], data.labels[kImages - 1]) << "in the last batch, which is whole";
+    }
+}
+
+// 96 examples in batches of 20: the last one has zeros behind its 16.
+TEST(LayersArchitecture, examples_that_are_not_there_are_not_judged) {
+    const Spots data = spots();
+    const vm::tensor::MemoryData source({data.images, data.labels});
+    const auto whole = architecture_of(kPerceptron, 16);
+    auto ragged = whole;
+    ragged.batch = 20;
+    const auto built = build_training_program(whole);
+    ASSERT_TRUE(built);
+    const State state = initial_state(*built, 7);
+    const auto one = evaluate(whole, built->program, state, source, nullptr);
+    const auto other = evaluate(ragged, built->program, state, source, nullptr);
+    ASSERT_TRUE(one && other);
+    EXPECT_EQ(one->predicted, other->predicted);
+    EXPECT_DOUBLE_EQ(one->loss, other->loss);
+    const vm::tensor::MemoryData less({Bytes(kSide), data.labels});
+    EXPECT_EQ(evaluate(whole, built->program, state, less, nullptr).error().name, "evaluate.no_data");
+}
+
+// Running statistics go on with each batch that is added up, and stay where an update is made of the sums.
+TEST(LayersArchitecture, accumulation_keeps_statistics_with_each_batch) {
+    const Spots data = spots();
+    const vm::tensor::MemoryData source({data.images, data.labels});
+    auto architecture = architecture_of(kResidual, 8);
+    architecture.accumulate = 2;
+    const auto built = build_training_programs(architecture);
+    ASSERT_TRUE(built) << built.error().to_string();
+    ASSERT_EQ(built->programs.size(), 2U);
+    const Program& accumulate = built->programs[0].program;
+    std::size_t mean = 0;
+    std::size_t weight = 0;
+    for (std::size_t s = 0; s < accumulate.slots.size(); ++s) {
+        if (accumulate.slots[s].name == "model.1.running_mean") mean = s;
+        if (accumulate.slots[s].name == "model.0.weight") weight = s;
+    }
+    State state = initial_state(built->programs[0], 7);
+    vm::tensor::Executor first(accumulate, vm::tensor::arith::best_backend(), nullptr);
+    vm::tensor::Executor second(built->programs[1].program, vm::tensor::arith::best_backend(), nullptr);
+    const auto changed = [&](vm::tensor::Executor& executor, std::size_t slot) {
+        const auto before = state[slot].words;
+        executor.step(state, source, kSeed);
+        return state[slot].words != before;
+    };
+    EXPECT_TRUE(changed(first, mean));
+    EXPECT_TRUE(changed(first, mean));
+    EXPECT_FALSE(changed(second, mean));
+    EXPECT_FALSE(changed(first, weight));
+    EXPECT_TRUE(changed(second, weight));
+}
+
+TEST(LayersArchitecture, other_losses_take_as_many_targets_as_outputs) {
+    // y = the two sums of halves of a row, and whether each is above 0.
+    constexpr std::uint32_t kRows = 64;
+    Bytes rows;
+    Bytes sums;
+    Bytes signs;
+    std::uint32_t noise = 99;
+    const auto put = [](Bytes& out, float value) {
+        const auto word = __builtin_bit_cast(std::uint32_t, value);
+        for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
+    };
+    for (std::uint32_t row = 0; row < kRows; ++row)
+        for (int half = 0; half < 2; ++half) {
+            float sum = 0;
+            for (int i = 0; i < 2; ++i) {
+                noise = noise * 1664525 + 1013904223;
+                const float x = static_cast<float>(noise >> 16) / 32768 - 1;
+                put(rows, x);
+                sum += x;
+            }
+            put(sums, sum);
+            signs.push_back(sum > 0 ? 1 : 0);
+        }
+    for (const auto loss : {LayersSpec::Loss::mean_squared_error, LayersSpec::Loss::binary_cross_entropy}) {
+        const bool squares = loss == LayersSpec::Loss::mean_squared_error;
+        Architecture architecture;
+        LayersSpec& model = architecture.model.emplace<LayersSpec>();
+        model.channels = 4;
+        model.layers = {LinearLayer{2}};
+        model.outputs = 2;
+        model.loss = loss;
+        architecture.data = {{vm::tensor::DataType::f32, kRows * 4},
+                             {squares ? vm::tensor::DataType::f32 : vm::tensor::DataType::u8, kRows * 2}};
+        architecture.batch = 16;
+        architecture.optimizer.learning_rate = 5e-2F;
+        const auto built = build_training_program(architecture);
+        ASSERT_TRUE(built) << built.error().to_string();
+        const vm::tensor::MemoryData source({rows, squares ? sums : signs});
+        State state = initial_state(*built, 3);
+        const auto before = evaluate(architecture, built->program, state, source, nullptr);
+        vm::tensor::Executor executor(built->program, vm::tensor::arith::best_backend(), nullptr);
+        for (int step = 0; step < 200; ++step) executor.step(state, source, kSeed);
+        const auto after = evaluate(architecture, built->program, state, source, nullptr);
+        ASSERT_TRUE(before && after);
+        EXPECT_FALSE(after->accuracy);
+        EXPECT_LT(after->loss, squares ? 1e-3 : 0.35) << before->loss;
+    }
 }
 
 }  // namespace

@@ -55,8 +55,9 @@ Task make_task(std::uint32_t layers, std::uint32_t width, std::uint32_t context,
     auto dataset = build_text_dataset(texts);
     EXPECT_TRUE(dataset);
     Architecture architecture;
-    architecture.model = {layers, width, 2, context, 2, static_cast<std::uint32_t>(dataset->vocabulary.size())};
-    architecture.data = {vm::tensor::DataType::u8, dataset->tokens.size()};
+    architecture.model =
+        TransformerSpec{layers, width, 2, context, 2, static_cast<std::uint32_t>(dataset->vocabulary.size())};
+    architecture.data = {{vm::tensor::DataType::u8, dataset->tokens.size()}};
     architecture.batch = batch;
     architecture.optimizer.learning_rate = 1e-2F;
     architecture.optimizer.weight_decay = 0.1F;
@@ -212,7 +213,7 @@ TEST(Accumulation, sums_are_those_of_the_batches_in_their_order_bit_for_bit) {
 TEST(Accumulation, lowers_the_loss_with_tied_embeddings_too) {
     Task task = make_task(1, 32, 16, 4);
     task.architecture.accumulate = 2;
-    task.architecture.model.tied = true;
+    task.architecture.transformer().tied = true;
     const auto built = build_training_programs(task.architecture);
     ASSERT_TRUE(built) << built.error().to_string();
     for (const vm::tensor::Slot& slot : built->programs[0].program.slots) EXPECT_NE(slot.name, "model.head");
@@ -247,7 +248,7 @@ TEST(Accumulation, takes_two_programs) {
 // update; it must be the central difference of the loss.
 void expect_finite_differences(bool tied) {
     Task task = make_task(2, 8, 6, 2);
-    task.architecture.model.tied = tied;
+    task.architecture.transformer().tied = tied;
     task.architecture.optimizer = {};
     task.architecture.optimizer.type = OptimizerConfig::Type::sgd;
     task.architecture.optimizer.learning_rate = 1.0F;
@@ -288,7 +289,7 @@ TEST(Training, takes_each_window_once_in_a_pass) {
     for (std::uint32_t n = 0; n < program.nodes.size(); ++n)
         if (program.nodes[n].element == ElementOp::permute_index) picker = n;
     std::map<std::uint32_t, int> seen;
-    const auto windows = static_cast<std::uint32_t>(window_count(task.architecture));
+    const auto windows = static_cast<std::uint32_t>(example_count(task.architecture));
     const std::uint32_t steps = windows / task.architecture.batch;
     for (std::uint32_t step = 0; step < steps; step += 97) {
         state[0].words[0] = step;
@@ -391,8 +392,8 @@ TEST(Adapters, train_alone_from_what_the_model_was) {
     Task base = make_task(1, 8, 8, 2);
     const State trained = initial_state(base.built, 5);
     Architecture architecture = base.architecture;
-    architecture.model.adapter_rank = 2;
-    architecture.model.adapter_scale = 4.0F;
+    architecture.transformer().adapter_rank = 2;
+    architecture.transformer().adapter_scale = 4.0F;
     const auto built = build_training_program(architecture);
     ASSERT_TRUE(built) << built.error().to_string();
     const Program& program = built->program;
@@ -428,8 +429,8 @@ TEST(Adapters, train_alone_from_what_the_model_was) {
     }
     EXPECT_EQ(moved, 8U);
     // A model with adapters is sampled like any other.
-    EXPECT_TRUE(build_forward_program(architecture.model));
-    architecture.model.adapter_rank = kMaxAdapterRank + 1;
+    EXPECT_TRUE(build_forward_program(architecture.transformer()));
+    architecture.transformer().adapter_rank = kMaxAdapterRank + 1;
     EXPECT_EQ(build_training_program(architecture).error().name, "arch.out_of_range");
 }
 
@@ -548,7 +549,7 @@ TEST(Training, reads_tokens_of_two_bytes_too) {
         wide.push_back(0);
     }
     Architecture architecture = task.architecture;
-    architecture.data.type = vm::tensor::DataType::u16;
+    architecture.data[0].type = vm::tensor::DataType::u16;
     const auto built = build_training_program(architecture);
     ASSERT_TRUE(built) << built.error().to_string();
     State narrow_state = initial_state(task.built, 3);
@@ -562,7 +563,7 @@ TEST(Training, reads_tokens_of_two_bytes_too) {
         ASSERT_TRUE(other.step(wide_state, data, kSeed));
     }
     EXPECT_EQ(narrow_state, wide_state);
-    architecture.data.type = vm::tensor::DataType::f32;
+    architecture.data[0].type = vm::tensor::DataType::f32;
     EXPECT_EQ(build_training_program(architecture).error().name, "arch.unknown_dtype");
 }
 
@@ -570,7 +571,7 @@ TEST(Sampler, samples_the_same_text_for_the_same_seed) {
     const Task task = make_task(1, 8, 8, 2);
     const State state = initial_state(task.built, 5);
     const auto sample = [&](const SampleOptions& options) {
-        return sample_text(task.architecture.model, task.built.program, state, task.dataset.vocabulary, options,
+        return sample_text(task.architecture.transformer(), task.built.program, state, task.dataset.vocabulary, options,
                            nullptr);
     };
     SampleOptions options;
@@ -586,7 +587,7 @@ TEST(Sampler, samples_the_same_text_for_the_same_seed) {
     options.temperature = 1;
     options.prompt = std::string(1, '\1');
     EXPECT_EQ(sample(options).error().name, "sample.bad_prompt");
-    const auto other = sample_text(task.architecture.model, task.built.program, state, "ab", {}, nullptr);
+    const auto other = sample_text(task.architecture.transformer(), task.built.program, state, "ab", {}, nullptr);
     EXPECT_EQ(other.error().name, "sample.wrong_vocabulary");
 }
 
@@ -600,7 +601,7 @@ TEST(Sampler, agrees_with_the_training_program) {
     for (std::size_t n = 0; n < outputs.size(); ++n)
         if (task.built.program.nodes[n].op == Op::window) window = outputs[n];
     ASSERT_EQ(window.size(), 9U);
-    const auto forward = build_forward_program(task.architecture.model);
+    const auto forward = build_forward_program(task.architecture.transformer());
     ASSERT_TRUE(forward) << forward.error().to_string();
     test::DoubleState sampling = to_doubles(initial_state(*forward, 0));
     std::size_t chances = 0;
@@ -616,7 +617,9 @@ TEST(Sampler, agrees_with_the_training_program) {
     const auto result = step_in_double(forward->program, sampling, data, kSeed)[chances];
     double loss = 0;
     for (std::size_t i = 0; i < 8; ++i)
-        loss -= std::log(result[i * task.architecture.model.vocabulary + static_cast<std::size_t>(window[i + 1])]) / 8;
+        loss -=
+            std::log(result[i * task.architecture.transformer().vocabulary + static_cast<std::size_t>(window[i + 1])]) /
+            8;
     EXPECT_NEAR(loss, after[task.built.program.header.loss_slot][0], 1e-6);
 }
 

@@ -199,8 +199,8 @@ TEST(TorchExecutor, stores_canonical_nan) {
 
 TEST(TorchExecutor, trains_the_same_model_as_the_canonical_machine) {
     Architecture architecture;
-    architecture.model = {2, 32, 4, 32, 4, 40};
-    architecture.data.elements = 50 * 32 + 1;
+    architecture.model = TransformerSpec{2, 32, 4, 32, 4, 40};
+    architecture.data[0].elements = 50 * 32 + 1;
     architecture.batch = 8;
     architecture.optimizer.learning_rate = 3e-3F;
     architecture.optimizer.weight_decay = 0.1F;
@@ -210,7 +210,7 @@ TEST(TorchExecutor, trains_the_same_model_as_the_canonical_machine) {
     const auto built = build_training_program(architecture);
     ASSERT_TRUE(built) << built.error().to_string();
     Bytes tokens;
-    for (std::uint32_t i = 0; i < architecture.data.elements; ++i) {
+    for (std::uint32_t i = 0; i < architecture.data[0].elements; ++i) {
         const std::uint32_t word = vm::tensor::arith::philox_word(i, 0, 0, 1, 2);
         tokens.push_back(static_cast<std::uint8_t>(word % 7 * (word >> 16) % 40));
     }
@@ -234,10 +234,69 @@ TEST(TorchExecutor, trains_the_same_model_as_the_canonical_machine) {
     EXPECT_TRUE(vm::tensor::check_state(built->program, torch_state));
 }
 
+Window2d square(std::uint32_t kernel, std::uint32_t stride, std::uint32_t padding) {
+    return {{kernel, kernel}, {stride, stride}, {padding, padding}, {1, 1}};
+}
+
+// A small residual network over images of noise, of which the class is how bright the first channel is.
+TEST(TorchExecutor, trains_a_network_of_layers_as_the_canonical_machine) {
+    constexpr std::uint32_t kImages = 48;
+    constexpr std::uint32_t kSide = 10;
+    constexpr std::uint32_t kChannels = 3;
+    Architecture architecture;
+    LayersSpec& model = architecture.model.emplace<LayersSpec>();
+    model.is_image = true;
+    model.image = {kSide, kSide};
+    model.channels = kChannels;
+    model.scale = 1.0F / 128;
+    model.shift = -1.0F;
+    model.outputs = 3;
+    model.layers = {ConvLayer{16, square(3, 1, 1)},
+                    BatchNormLayer{},
+                    Activation::relu,
+                    PoolLayer{PoolLayer::Kind::max, square(2, 2, 0)},
+                    ResidualLayer{{ConvLayer{32, square(3, 2, 1), 2, false}, GroupNormLayer{4}, Activation::gelu},
+                                  {ConvLayer{32, square(1, 2, 0)}}},
+                    PoolLayer{PoolLayer::Kind::average, square(2, 1, 0)},
+                    FlattenLayer{},
+                    DropoutLayer{0.1F},
+                    LinearLayer{3}};
+    architecture.data = {{vm::tensor::DataType::u8, kImages * kSide * kSide * kChannels},
+                         {vm::tensor::DataType::u8, kImages}};
+    architecture.batch = 16;
+    architecture.optimizer.learning_rate = 3e-3F;
+    const auto built = build_training_program(architecture);
+    ASSERT_TRUE(built) << built.error().to_string();
+    Bytes images;
+    Bytes labels;
+    for (std::uint32_t i = 0; i < kImages; ++i) {
+        labels.push_back(static_cast<std::uint8_t>(i % 3));
+        for (std::uint32_t e = 0; e < kSide * kSide * kChannels; ++e) {
+            const std::uint32_t noise = vm::tensor::arith::philox_word(e, i, 0, 1, 2) % 128;
+            images.push_back(static_cast<std::uint8_t>(noise + (e % kChannels == 0 ? 60 * (i % 3) : 0)));
+        }
+    }
+    const vm::tensor::MemoryData data({images, labels});
+    State torch_state = initial_state(*built, 5);
+    State state = torch_state;
+    TorchExecutor torch(built->program);
+    ThreadPool pool(2);
+    vm::tensor::Executor canonical(built->program, vm::tensor::arith::best_backend(), &pool);
+    const std::uint64_t loss = built->program.header.loss_slot;
+    for (int step = 0; step < 12; ++step) {
+        const auto status = torch.step(torch_state, data, kSeed);
+        ASSERT_TRUE(status) << status.error().to_string();
+        canonical.step(state, data, kSeed);
+        ASSERT_NEAR(as_float(torch_state[loss].words[0]), as_float(state[loss].words[0]), 1e-3) << "step " << step;
+    }
+    EXPECT_LT(as_float(state[loss].words[0]), 0.8F);
+    EXPECT_TRUE(vm::tensor::check_state(built->program, torch_state));
+}
+
 TEST(TorchExecutor, gradients_of_the_whole_model_are_those_of_torch) {
     Architecture architecture;
-    architecture.model = {2, 16, 2, 12, 2, 20};
-    architecture.data.elements = 9 * 12 + 1;
+    architecture.model = TransformerSpec{2, 16, 2, 12, 2, 20};
+    architecture.data[0].elements = 9 * 12 + 1;
     architecture.batch = 3;
     architecture.optimizer.type = OptimizerConfig::Type::sgd;
     architecture.optimizer.learning_rate = 1.0F;  // an update of exactly one gradient
@@ -245,7 +304,7 @@ TEST(TorchExecutor, gradients_of_the_whole_model_are_those_of_torch) {
     ASSERT_TRUE(built) << built.error().to_string();
     const Program& program = built->program;
     Bytes tokens;
-    for (std::uint32_t i = 0; i < architecture.data.elements; ++i)
+    for (std::uint32_t i = 0; i < architecture.data[0].elements; ++i)
         tokens.push_back(static_cast<std::uint8_t>(vm::tensor::arith::philox_word(i, 0, 0, 1, 2) % 20));
     const vm::tensor::MemoryData data({tokens});
     const State state = initial_state(*built, 5);

@@ -33,7 +33,7 @@ protected:
         program_ = built->program;
         programs_.emplace(*core::TaskPrograms::make({program_}, core::plain_body(kSteps)));
         Bytes tokens;
-        for (std::uint64_t i = 0; i < architecture->data.elements; ++i)
+        for (std::uint64_t i = 0; i < architecture->data[0].elements; ++i)
             tokens.push_back(static_cast<std::uint8_t>(i * 7 % 11));
         data_ = vm::tensor::MemoryData({std::move(tokens)});
         Hash32 beacon;

@@ -1,0 +1,31 @@
+// How well a trained model of layers does on data, in the canonical arithmetic. Used by quern-compile. Pure;
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "compute/program/architecture.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::program {
+
+struct Evaluation {
+    std::uint64_t examples = 0;
+    double loss = 0;  // the mean of examples', as the model's loss has it
+    // Of classes: the part of examples whose largest output is their class's, the first of equal ones.
+    std::optional<double> accuracy;
+    std::vector<std::uint32_t> predicted;  // of classes, by example
+};
+
+// Of all examples of `data`, the architecture's data tensors (others than it was trained on, with their own sizes).
+// `trained` is a state of `training_program`, which was built for such an architecture. Errors:
+// evaluate.missing_slot, evaluate.no_data (the source lacks some), evaluate.not_layers, executor.*, arch.*.
+[[nodiscard]] Expected<Evaluation> evaluate(const Architecture& architecture,
+                                            const vm::tensor::Program& training_program,
+                                            const vm::tensor::State& trained, const vm::tensor::DataSource& data,
+                                            ThreadPool* pool);
+
+}  // namespace quern::compute::program
