@@ -12,7 +12,7 @@ for folder in ("contrib/python", "tests/functional"):
 import framework  # noqa: E402
 from quern import events  # noqa: E402
 from quern.devnet import Devnet, run  # noqa: E402
-from quern.market import (DISPUTE_BYTES, WATCH_BYTES, Job, disputes_of, evidence_deposits, fee_options,  # noqa: E402
+from quern.market import (DISPUTE_BYTES, WATCH_BYTES, TextJob, disputes_of, evidence_deposits, fee_options,  # noqa: E402
                           licence_texts, spec_options, submit, supply_difference, wait_for_task)
 from quern.rpc import RpcError  # noqa: E402
 
@@ -56,8 +56,8 @@ class Market:
     def __enter__(self):
         try:
             self.net.start()
-            self.job = Job(os.path.join(self.directory, "job"), self.net.node, licence_texts()[:2], layers=1, d_model=32,
-                           context=32, batch=4, total_steps=STEPS)
+            self.job = TextJob(os.path.join(self.directory, "job"), self.net.node, licence_texts()[:2], layers=1, d_model=32,
+                               context=32, batch=4, total_steps=STEPS)
             self.before = self.purses()
         except BaseException:
             self.net.stop()

@@ -16,7 +16,7 @@ os.environ.setdefault("QUERN_BIN", os.path.join(ROOT, "build", "testing", "bin")
 
 from quern import events  # noqa: E402
 from quern.devnet import Devnet  # noqa: E402
-from quern.market import (FINAL_STATES, Job, disputes_of, licence_texts, price, spec_options, submit,  # noqa: E402,F401
+from quern.market import (FINAL_STATES, TextJob, disputes_of, licence_texts, price, spec_options, submit,  # noqa: E402,F401
                           supply_difference, wait_for_task)
 from quern.processes import Ended, at_end, end_on_signals, kill_all  # noqa: E402
 
@@ -69,8 +69,8 @@ class MarketTest(unittest.TestCase):
                          followers=cls.followers, namespaces=cls.namespaces)
         cls.addClassCleanup(cls._tear_down)
         cls.net.start()
-        cls.job = Job(os.path.join(cls.directory, "job"), cls.net.node, licence_texts()[:2], layers=1, d_model=32,
-                      context=32, batch=4, total_steps=STEPS)
+        cls.job = TextJob(os.path.join(cls.directory, "job"), cls.net.node, licence_texts()[:2], layers=1, d_model=32,
+                          context=32, batch=4, total_steps=STEPS)
 
     @classmethod
     def _tear_down(cls):

@@ -6,7 +6,7 @@ import resource
 import unittest
 
 import framework
-from quern.market import Job, licence_texts, spec_options, submit
+from quern.market import TextJob, licence_texts, spec_options, submit
 
 # In CI 25 million parameters; QUERN_LARGE_MODEL=124 for those of GPT-2's smallest model, which take twenty minutes
 # and 12 GB.
@@ -29,8 +29,8 @@ class LargeModel(framework.MarketTest):
             return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1])
 
     def test_a_lie_in_one_step_is_found_to_its_leaf(self):
-        job = Job(os.path.join(self.directory, "large"), self.net.node, licence_texts()[:2], batch=1,
-                  tie_embeddings=True, **SIZES[SIZE])
+        job = TextJob(os.path.join(self.directory, "large"), self.net.node, licence_texts()[:2], batch=1,
+                      tie_embeddings=True, **SIZES[SIZE])
         options = ["--threads=2", f"--max-memory-mib={MEMORY_MIB}", f"--max-step-work={2**40}"]
         self.net.worker("solver1", "--solver", *options, f"--test-fault=flip_element@{LIE}")
         self.net.worker("verifier1", "--verifier", *options)

@@ -6,7 +6,7 @@ import re
 
 import framework
 from quern import events
-from quern.market import Job, licence_texts
+from quern.market import TextJob, licence_texts
 
 STEPS, INTERVAL = 8, 2  # a replay takes longer than the two proofs lie apart
 SLOW = "--backend=soft --threads=1"  # the chain's own arithmetic, in integers: long steps of a small model
@@ -25,8 +25,8 @@ class TwoTasks(framework.MarketTest):
         return [(datetime.datetime.fromisoformat(when.replace("Z", "+00:00")).timestamp(), int(task)) for when, task in found]
 
     def test_one_solver_and_one_verifier_meet_the_deadlines_of_both(self):
-        self.job = Job(os.path.join(self.directory, "long"), self.net.node, licence_texts()[:2], layers=1, d_model=32,
-                       context=32, batch=32)
+        self.job = TextJob(os.path.join(self.directory, "long"), self.net.node, licence_texts()[:2], layers=1, d_model=32,
+                           context=32, batch=32)
         self.workers(solver1=SLOW, verifier1=SLOW)
         windows = {"heartbeat_s": HEARTBEAT_S, "verify_s": VERIFY_S, "verifiers": 1}
         numbers = [self.submit(STEPS, INTERVAL, **windows) for _ in range(2)]

@@ -3,7 +3,7 @@
 import os
 
 import framework
-from quern.market import Job, licence_texts
+from quern.market import TextJob, licence_texts
 
 # In CI as many as take seconds; QUERN_MANY_STEPS=1000000 for a million.
 STEPS = int(os.environ.get("QUERN_MANY_STEPS", "20000"))
@@ -30,8 +30,8 @@ class ManySteps(framework.MarketTest):
     bonds = [bond for bond in framework.BONDS if bond[0] in ("solver1", "verifier1")]
 
     def test_what_a_solver_keeps_does_not_grow_with_them(self):
-        job = Job(os.path.join(self.directory, "many"), self.net.node, licence_texts()[:2], layers=1, d_model=16, heads=2,
-                  context=8, batch=1)
+        job = TextJob(os.path.join(self.directory, "many"), self.net.node, licence_texts()[:2], layers=1, d_model=16, heads=2,
+                      context=8, batch=1)
         self.workers(solver1="", verifier1="")
         number = self.submit(STEPS, STEPS // SEGMENTS, job=job, stride=STRIDE, verifiers=1,
                              price_cap=10**10 // PATIENCE, heartbeat_s=120 * PATIENCE,

@@ -4,7 +4,7 @@ import os
 
 import framework
 from quern.devnet import run
-from quern.market import Job, licence_texts
+from quern.market import TextJob, licence_texts
 
 
 class AcrossNodes(framework.MarketTest):
@@ -24,8 +24,8 @@ class AcrossNodes(framework.MarketTest):
                    for file in files)
 
     def test_contents_travel_between_nodes(self):
-        self.job = Job(os.path.join(self.directory, "job2"), self.net.nodes[0], licence_texts()[:2], seed=2, layers=1,
-                       d_model=32, context=32, batch=4, total_steps=framework.STEPS)
+        self.job = TextJob(os.path.join(self.directory, "job2"), self.net.nodes[0], licence_texts()[:2], seed=2, layers=1,
+                           d_model=32, context=32, batch=4, total_steps=framework.STEPS)
         self.assertTrue(self.stores(0, "init"))
         self.assertFalse(self.stores(1, "init"))
         self.start_workers()

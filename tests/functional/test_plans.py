@@ -3,7 +3,7 @@
 import os
 
 import framework
-from quern.market import Job
+from quern.market import TextJob
 
 ACCUMULATE = 4
 STEPS = 8 * (ACCUMULATE + 1)
@@ -16,8 +16,8 @@ class Plans(framework.MarketTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.both = Job(os.path.join(cls.directory, "both"), cls.net.node, framework.licence_texts()[:2], layers=1,
-                       d_model=32, context=32, batch=2, total_steps=STEPS, accumulate=ACCUMULATE, tie_embeddings=True)
+        cls.both = TextJob(os.path.join(cls.directory, "both"), cls.net.node, framework.licence_texts()[:2], layers=1,
+                           d_model=32, context=32, batch=2, total_steps=STEPS, accumulate=ACCUMULATE, tie_embeddings=True)
 
     def submit_both(self):
         return self.submit(STEPS, INTERVAL, job=self.both)

@@ -6,7 +6,7 @@ import unittest
 import framework
 from quern import events, namespaces
 from quern.devnet import run
-from quern.market import Job, licence_texts, spec_options, submit
+from quern.market import TextJob, licence_texts, spec_options, submit
 
 LINE_MBIT = 10
 LINE_BYTES = LINE_MBIT * 10**6 // 8
@@ -28,7 +28,7 @@ class SlowLine(framework.MarketTest):
 
     def test_an_honest_solver_behind_it_is_verified_and_paid(self):
         self.net.switch.shape(HOME, LINE_MBIT)
-        job = Job(os.path.join(self.directory, "large"), self.net.nodes[0], licence_texts()[:2], **MODEL)
+        job = TextJob(os.path.join(self.directory, "large"), self.net.nodes[0], licence_texts()[:2], **MODEL)
         state = job.compiled["state_bytes"]
         self.assertGreater(state, 50_000_000)
         self.net.worker("solver1", "--solver", "--threads=1", node=HOME)

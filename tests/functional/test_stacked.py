@@ -5,7 +5,7 @@ import os
 
 import framework
 from quern.devnet import run
-from quern.market import Job
+from quern.market import TextJob
 from quern.rpc import RpcError
 
 
@@ -31,9 +31,9 @@ class Stacked(framework.MarketTest):
         return self.number
 
     def job_from(self, state, name, d_model=32, **options):
-        return Job(os.path.join(self.directory, name), self.net.node, framework.licence_texts()[:2], seed=2, layers=1,
-                   d_model=d_model, context=32, batch=4, total_steps=framework.STEPS, trained=(state, self.job.program),
-                   **options)
+        return TextJob(os.path.join(self.directory, name), self.net.node, framework.licence_texts()[:2], seed=2, layers=1,
+                       d_model=d_model, context=32, batch=4, total_steps=framework.STEPS, trained=(state, self.job.program),
+                       **options)
 
     def source(self):
         return self.settled(), self.state, self.job.program

@@ -23,7 +23,7 @@ import time
 
 from . import events
 from .devnet import QRN, ROOT, Devnet, program, run
-from .market import (FINAL_STATES, Job, all_tasks, disputes_of, licence_texts, price, reason_of, spec_options, state_of,
+from .market import (FINAL_STATES, TextJob, all_tasks, disputes_of, licence_texts, price, reason_of, spec_options, state_of,
                      submit, supply_difference, transfer, wait_for_task)
 from .processes import Ended, end_on_signals, hang_up, popen
 from .rpc import RpcError
@@ -194,8 +194,8 @@ class Demo:
         self.phase("honest task")
         net = self.net
         texts = licence_texts()
-        self.job = job = Job(os.path.join(self.options.directory, "job"), net.node, texts, seed=self.options.seed,
-                             total_steps=STEPS)
+        self.job = job = TextJob(os.path.join(self.options.directory, "job"), net.node, texts, seed=self.options.seed,
+                                 total_steps=STEPS)
         self.say(f"{len(texts)} licence texts: {job.dataset['elements']} characters, {job.dataset['vocab']} different; "
                  f"transformer with {job.compiled['parameters']} parameters, {job.compiled['nodes']} nodes, "
                  f"{job.compiled['work_units']} work units a step, {job.compiled['commit_work']} for its commitment")
@@ -213,8 +213,8 @@ class Demo:
         net.workers["solver1"].stop()
         net.worker("solver1", "--solver", "--price=1000000000", f"--test-fault={CHEAT}")
         self.say(f"solver1 comes back as a cheat ({CHEAT}: one bit of one element in one step) with the lowest price")
-        job = Job(os.path.join(self.options.directory, "job2"), net.node, licence_texts(), seed=self.options.seed + 1,
-                  layers=2, batch=8, total_steps=CHEAT_STEPS)
+        job = TextJob(os.path.join(self.options.directory, "job2"), net.node, licence_texts(), seed=self.options.seed + 1,
+                      layers=2, batch=8, total_steps=CHEAT_STEPS)
         task = self.follow(job, CHEAT_STEPS, CHEAT_INTERVAL)
         if task["stateName"] != "settled" or not task["slashes"]:
             raise RuntimeError(f"task {task['id']} ended as {task['stateName']}: {task['reason']}")
@@ -233,8 +233,8 @@ class Demo:
         inverse = int(net.node.quern_params()["market"]["forced_error_inverse"])
         self.say(f"one report in {inverse} must tell a result that is wrong in one bit; nobody but its verifier knows which")
         for attempt in range(FORCED_TRIES):
-            job = Job(os.path.join(self.options.directory, f"job3-{attempt}"), net.node, licence_texts()[:2], layers=1,
-                      d_model=32, context=32, batch=4, seed=self.options.seed + 2 + attempt, total_steps=FORCED_STEPS)
+            job = TextJob(os.path.join(self.options.directory, f"job3-{attempt}"), net.node, licence_texts()[:2], layers=1,
+                          d_model=32, context=32, batch=4, seed=self.options.seed + 2 + attempt, total_steps=FORCED_STEPS)
             task = self.follow(job, FORCED_STEPS, FORCED_INTERVAL)
             if self.show_watching(task):
                 return
@@ -349,7 +349,7 @@ class Demo:
         if exported["state_root"] != task["claim"]["finalRoot"]:
             raise RuntimeError("the downloaded state is not the one that was proven")
         self.say(f"model: {self.model} ({exported['parameters']} parameters), its state's root is the proven one")
-        text = run("quern-compile", "sample", "--program", self.job.program, "--state", state, "--data", self.job.data,
+        text = run("quern-compile", "sample", "--program", self.job.program, "--state", state, "--data", *self.job.data,
                    "--arch", self.job.arch, "--length", 400, "--seed", self.options.seed, "--temperature", 0.7)
         self.say("a sample from the trained model:")
         self.say("\n".join("  | " + line for line in text.strip().splitlines()))

@@ -23,32 +23,22 @@ def licence_texts():
 
 
 class Job:
-    """A model, its data and initial state on disk and in the content store of `node`. With `accumulate` G an update is
-    G steps of the first program and one of the second; total_steps counts updates. vocab: larger than the data's.
-    `trained`, a state and its program's file, gives the parameters that it begins with; `adapter_rank` leaves them as they
-    are and trains adapters; with `start` the first step of all makes the rest of the first state."""
+    """A model, its data and initial state on disk and in the content store of `node`.
 
-    def __init__(self, directory, node, texts, seed=1, layers=2, d_model=64, heads=4, context=64, batch=16,
-                 total_steps=300, accumulate=None, tie_embeddings=False, vocab=None, trained=None,
-                 adapter_rank=0, start=False):
+    architecture: what arch.json says; data: files of its data tensors. With `accumulate` in it an update is so many steps
+    of the first program and one of the second. `trained`, a state and its program's file, gives the parameters that it
+    begins with; with `start` the first step of all makes the rest of the first state."""
+
+    def __init__(self, directory, node, architecture, data, seed=1, trained=None, start=False):
         os.makedirs(directory, exist_ok=True)
         path = lambda name: os.path.join(directory, name)
-        self.arch, self.program, self.data, self.init = (path(n) for n in ("arch.json", "program.bin",
-                                                                           "data.u8", "init.safetensors"))
+        self.arch, self.program, self.init = (path(n) for n in ("arch.json", "program.bin", "init.safetensors"))
+        self.data = list(data)
+        accumulate = architecture.get("accumulate")
         self.programs = [self.program] + ([path("update.bin")] if accumulate else [])
         self.starts = [path("start.bin")] if start else []
-        self.dataset = json.loads(run("quern-compile", "dataset", "--out", self.data, *texts))
         with open(self.arch, "w") as file:
-            json.dump({
-                "format": "quern-arch-1",
-                "model": {"type": "char_transformer", "layers": layers, "d_model": d_model, "heads": heads,
-                          "context": context, "mlp_ratio": 4, "vocab": vocab or self.dataset["vocab"],
-                          "tie_embeddings": tie_embeddings, "adapter_rank": adapter_rank},
-                "data": {"dtype": self.dataset["dtype"], "elements": self.dataset["elements"]}, "batch": batch,
-                **({"accumulate": accumulate} if accumulate else {}),
-                "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
-                              "warmup": 20, "total_steps": total_steps, "grad_clip": 1.0},
-            }, file, indent=2)
+            json.dump(architecture, file, indent=2)
         more = ["--update", self.programs[1]] if accumulate else []
         keeps = ["--program", trained[1]] if trained else []
         if start:
@@ -60,7 +50,7 @@ class Job:
                                       *takes))
         put = lambda file: run("quern-cli", *node.cli, "-rpcwait", "content", "put", file).split()[-1]
         self.contents = {"programs": [put(file) for file in self.programs], "init": put(self.init),
-                         "data": put(self.data)}
+                         "data": [put(file) for file in self.data]}
 
     def plan(self, steps):
         """Of so many steps, as quern-wallet takes it: a multiple of those of an update, behind that of a start program."""
@@ -78,6 +68,27 @@ class Job:
     def length(cls, item):
         """Steps of an item of a plan's body: of a program's number one."""
         return 1 if isinstance(item, int) else item[0] * sum(cls.length(inner) for inner in item[1])
+
+
+class TextJob(Job):
+    """A character transformer and the data set of some texts. total_steps counts updates; vocab: larger than the
+    data's; `adapter_rank` leaves the parameters as they are and trains adapters."""
+
+    def __init__(self, directory, node, texts, layers=2, d_model=64, heads=4, context=64, batch=16, total_steps=300,
+                 accumulate=None, tie_embeddings=False, vocab=None, adapter_rank=0, **more):
+        os.makedirs(directory, exist_ok=True)
+        data = os.path.join(directory, "data.u8")
+        self.dataset = json.loads(run("quern-compile", "dataset", "--out", data, *texts))
+        super().__init__(directory, node, {
+            "format": "quern-arch-1",
+            "model": {"type": "char_transformer", "layers": layers, "d_model": d_model, "heads": heads,
+                      "context": context, "mlp_ratio": 4, "vocab": vocab or self.dataset["vocab"],
+                      "tie_embeddings": tie_embeddings, "adapter_rank": adapter_rank},
+            "data": {"dtype": self.dataset["dtype"], "elements": self.dataset["elements"]}, "batch": batch,
+            **({"accumulate": accumulate} if accumulate else {}),
+            "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
+                          "warmup": 20, "total_steps": total_steps, "grad_clip": 1.0},
+        }, [data], **more)
 
 
 def state_of(task):
@@ -148,7 +159,7 @@ def fee_options(net, account):
 def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", imports=(), **windows):
     """quern-wallet's options that describe a task. imports: (task, final state, program), files, of settled ones.
     windows, in seconds: bid_s, challenge_s, ...; also stride and tranche, in steps."""
-    options = ["--init", job.init, "--data", job.data, "--plan", json.dumps(job.plan(steps)), "--interval", interval,
+    options = ["--init", job.init, "--data", *job.data, "--plan", json.dumps(job.plan(steps)), "--interval", interval,
                "--price-cap", price_cap, "--tax", tax,
                "--params", json.dumps(net.node.quern_params())]
     for program in job.programs:
