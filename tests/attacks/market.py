@@ -164,6 +164,9 @@ class Market:
     def slashes(self, number):
         return {(self.net.name_of(event["account"]), event["reason"]) for event in self.told("Slashed", number)}
 
+    def paid(self, number, reason):
+        return {self.net.name_of(event["to"]) for event in self.told("Paid", number, reason=reason)}
+
     def settled(self, number, round=0, timeout=WAIT_S):
         """The task, which must end so, in that round."""
         task = self.wait(number, timeout=timeout)

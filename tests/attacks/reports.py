@@ -45,6 +45,7 @@ class WithheldReveal(OneVerifier):
         market.act("mallory1", "verify_commit", {"task": number, "stretch": 0, "commitment": "0x" + "5a" * 32})
         market.settled(number)
         market.require_slash(number, "mallory1", "no_reveal")
+        market.require("mallory1" not in market.paid(number, "verifier_fee"), "it has a fee")
         return "slash no_reveal, and no fee"
 
 
@@ -96,6 +97,7 @@ class SilentOpening(OneVerifier):
         number = market.submit()
         market.settled(number)
         market.require_slash(number, "mallory1", "not_opened")
+        market.require("mallory1" not in market.paid(number, "verifier_fee"), "it has a fee")
         return "slash not_opened, and no fee"
 
 

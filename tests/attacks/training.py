@@ -4,6 +4,10 @@ from attack import Attack
 from market import CHEAP
 
 
+def cheap_bid(task, price=1):
+    return {"task": task, "seat": 0, "price": hex(price), "speedClass": 0, "bandwidthClass": 0}
+
+
 class OtherHistory(Attack):
     mallory = {"mallory1": "solver"}
     fault = ""
@@ -48,7 +52,7 @@ class CopiedProof(Attack):
         market.settled(first)
         market.rest("solver1")
         second = market.submit(heartbeat_s=12)
-        market.act("mallory1", "task_bid", {"task": second, "seat": 0, "price": "0x1", "speedClass": 0, "bandwidthClass": 0})
+        market.act("mallory1", "task_bid", cheap_bid(second))
         market.wait(second, "assigned")
         market.act("mallory1", "task_start", {"task": second})
         for kind in ("task_checkpoint", "task_prove"):
@@ -58,6 +62,7 @@ class CopiedProof(Attack):
         market.work("solver1")
         market.settled(second, round=1)
         market.require_slash(second, "mallory1", "wrong_result")
+        market.require(not any(each["leafExecuted"] for each in market.disputes(second)), "the copier played to a leaf")
         return "verifiers' FAILs: each task has its own data order; the copier has no moves"
 
 
@@ -68,13 +73,15 @@ class LateAbort(Attack):
     def play(self, market):
         market.work("verifier1", "verifier2", "verifier3")
         number = market.submit()
-        market.act("mallory1", "task_bid", {"task": number, "seat": 0, "price": "0x1", "speedClass": 0, "bandwidthClass": 0})
+        market.act("mallory1", "task_bid", cheap_bid(number))
         market.wait(number, "assigned")
         market.act("mallory1", "task_start", {"task": number})
         market.act("mallory1", "task_abandon", {"task": number})
         market.work("solver1")
         market.settled(number, round=1)
         market.require_slash(number, "mallory1", "abandoned")
+        barred = [market.net.name_of(address) for address in market.node.task_get(number)["barred"]]
+        market.require(barred == ["mallory1"], f"barred are {barred}")
         return "slash abandoned; barred from the task"
 
 
@@ -144,9 +151,8 @@ class SquattedBids(Attack):
         market.work("verifier1", "verifier2", "verifier3")
         number = market.submit(start_s=8, bid_s=15)
         for name in self.mallory:
-            market.act(name, "task_bid", {"task": number, "seat": 0, "price": "0x1", "speedClass": 0, "bandwidthClass": 0})
-        caught = market.refusal("solver1", "task_bid",
-                                {"task": number, "seat": 0, "price": "0x2", "speedClass": 0, "bandwidthClass": 0})
+            market.act(name, "task_bid", cheap_bid(number))
+        caught = market.refusal("solver1", "task_bid", cheap_bid(number, price=2))
         market.work("solver1")
         market.settled(number, round=1)
         for name in self.mallory:
