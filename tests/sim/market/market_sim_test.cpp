@@ -86,6 +86,12 @@ TEST(MarketSim, what_is_known_to_pay_is_said) {
         Finding::Kind::pays_not);
 }
 
+TEST(MarketSim, withholding_is_judged_by_what_was_trained_again) {
+    const auto outcome = play_with("withholding", {{"tasks", 2}, {"share_percent", 10}});
+    EXPECT_FALSE(outcome.passed()) << "nothing was doubted";
+    EXPECT_NE(failures(outcome).find("trained again and accused: 0"), std::string::npos) << failures(outcome);
+}
+
 TEST(MarketSim, detection_is_that_of_the_draws) {
     EXPECT_DOUBLE_EQ(detection(10, 1, 1, 1), 0.1);
     EXPECT_NEAR(detection(10, 2, 2, 1), 1 - 8.0 * 7.0 / (10.0 * 9.0), 1e-12);

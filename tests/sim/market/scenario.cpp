@@ -201,7 +201,7 @@ Findings judge_coalition(const std::vector<RunResult>& runs, const Settings& set
 void thin_margins(Settings& settings) {
     often_forced(settings);
     settings.cost_percent = 75;
-    settings.tasks = 32;
+    settings.tasks = 64;  // with half as many some seeds have no draw that is doubted
 }
 std::vector<RunSpec> withholding_runs(const Settings& settings) {
     Strategy honest;
@@ -225,8 +225,15 @@ Findings judge_withholding(const std::vector<RunResult>& runs, const Settings& s
                " earns " + number(without_jackpots(coalition)) + ", honestly " + number(honest) + " (" +
                std::to_string(coalition.paid_lies) + " of " + std::to_string(coalition.lies) + " inventions paid)";
     };
-    return {known(without_jackpots(runs[1].of("coalition")) > honest, text(runs[1])),
-            expect(without_jackpots(runs[2].of("coalition")) < honest, text(runs[2]))};
+    const double unseen = without_jackpots(runs[1].of("coalition"));
+    const double seen = without_jackpots(runs[2].of("coalition"));
+    // Where nobody has trained anything again the others say nothing of it.
+    const auto accused = runs[2].of("watchers").accusations;
+    Findings findings{known(unseen > honest, text(runs[1])), expect(seen < honest, text(runs[2])),
+                      expect(accused > 0, "histories trained again and accused: " + std::to_string(accused))};
+    if (settings.doubt_percent == 0 && settings.retrain_percent == 0)  // else they do so in the second run, too
+        findings.push_back(less(seen, "which leaves it", unseen, "what it earns without"));
+    return findings;
 }
 
 // --- One purse or many -----------------------------------------------------------------------------------------------
