@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <thread>
@@ -33,15 +34,22 @@ int main(int argc, char** argv) {
     bool stop = false;
     bool forks = false;
     std::string bug_name;
-    app.add_option("-n", count, "number of seeds")->capture_default_str();
-    app.add_option("--first-seed", first, "the first of them")->capture_default_str();
+    // CLI11 takes -4 as 2^64 - 4.
+    const auto not_negative = CLI::Range(std::uint64_t{std::numeric_limits<std::int64_t>::max()});
+    app.add_option("-n", count, "number of seeds")
+        ->capture_default_str()
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+    app.add_option("--first-seed", first, "the first of them")->capture_default_str()->check(not_negative);
     app.add_flag("--trace", trace, "print every event (one thread)");
-    app.add_option("--real-signatures-every", real_every, "ECDSA and ECVRF in each K-th seed; 0 for none");
+    app.add_option("--real-signatures-every", real_every, "ECDSA and ECVRF in each K-th seed; 0 for none")
+        ->check(not_negative);
     app.add_option("--real-executor-every", real_executor_every,
                    "the node's executor and database in each K-th seed; 0 for none")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->check(not_negative);
     app.add_flag("--real", real_executor, "the node's executor and database in every seed");
-    app.add_option("--threads", threads, "0 for as many as the machine has; results do not depend on it");
+    app.add_option("--threads", threads, "0 for as many as the machine has; results do not depend on it")
+        ->check(CLI::Range(1024U));
     app.add_flag("--forks", forks,
                  "a third of the weight or more is Byzantine in every seed, on both sides of a partition");
     app.add_flag("--stop", stop, "at the first seed that fails");

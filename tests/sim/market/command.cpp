@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 
 #include "base/args.h"
 #include "base/log.h"
@@ -16,6 +17,9 @@
 
 namespace quern::sim::market {
 namespace {
+
+constexpr std::uint64_t kLastSeed = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMostRuns = 1'000'000;
 
 struct Value {
     std::string name;
@@ -174,9 +178,13 @@ int market_command(std::span<const char* const> arguments) {
     bool beyond = false;
     app.add_flag("--list", show_list, "scenarios, numbers and tables by name");
     app.add_option("--scenario", names, "which ones; default: all");
-    app.add_option("--seed", seed)->capture_default_str();
-    app.add_option("--seeds", seeds, "so many runs, with this seed and those that follow it")->capture_default_str();
-    app.add_option("--tasks", tasks, "of a run; default: the scenario's");
+    // CLI11 takes -4 as 2^64 - 4.
+    app.add_option("--seed", seed)->capture_default_str()->check(CLI::Range(kLastSeed));
+    app.add_option("--seeds", seeds, "so many runs, with this seed and those that follow it")
+        ->capture_default_str()
+        ->check(CLI::Range(std::uint64_t{1}, kMostRuns));
+    app.add_option("--tasks", tasks, "of a run; default: the scenario's")
+        ->check(CLI::Range(std::uint64_t{1}, kMostRuns));
     app.add_option("--param", given, "NAME=VALUE, instead of the scenario's or a genesis' default");
     app.add_option("--sweep", sweep, "NAME=V1,V2,…: plays the scenarios with each of these");
     app.add_option("--search", search_text,
