@@ -146,6 +146,12 @@ Status write_file(const std::string& path, const std::string& text) {
     return {};
 }
 
+// Opened for appending, so that what is there stays until there is something to write.
+Status check_writable(const std::string& path) {
+    if (!std::ofstream(path, std::ios::binary | std::ios::app)) return fault("sim.write_failed", path);
+    return {};
+}
+
 bool comes_out(const Outcome& outcome) {
     return std::none_of(outcome.findings.begin(), outcome.findings.end(), [](const Finding& each) {
         return each.kind == Finding::Kind::fails || each.kind == Finding::Kind::pays;
@@ -210,6 +216,8 @@ int market_command(std::span<const char* const> arguments) {
         list();
         return 0;
     }
+    if (!csv.empty())
+        if (const auto status = check_writable(csv); !status) return complain(status.error());
     if (!table.empty()) {
         const auto* found = find_table(table);
         if (found == nullptr) return complain(Error{"sim.unknown_table", table});
