@@ -26,17 +26,19 @@ struct Value {
     std::uint64_t value = 0;
 };
 
-Expected<std::uint64_t> read_number(const std::string& text) {
-    QUERN_TRY(const auto number, Uint256::from_decimal(text));
-    if (!number.fits_u64()) return fail("sim.bad_number", text);
-    return number.low_u64();
+Expected<std::uint64_t> read_number(const std::string& name, const std::string& text) {
+    const auto number = Uint256::from_decimal(text);
+    if (!number || !number->fits_u64())
+        return fail("sim.bad_number", name + ": \"" + text + "\" is no whole number from 0 to 2^64 - 1");
+    return number->low_u64();
 }
 // "name=value".
 Expected<Value> read_value(const std::string& text) {
     const auto equals = text.find('=');
     if (equals == std::string::npos) return fail("sim.bad_value", text + " is not NAME=VALUE");
-    QUERN_TRY(const auto number, read_number(text.substr(equals + 1)));
-    return Value{text.substr(0, equals), number};
+    const std::string name = text.substr(0, equals);
+    QUERN_TRY(const auto number, read_number(name, text.substr(equals + 1)));
+    return Value{name, number};
 }
 // "name=value,value,…".
 Expected<std::vector<Value>> read_sweep(const std::string& text) {
@@ -46,7 +48,7 @@ Expected<std::vector<Value>> read_sweep(const std::string& text) {
     const std::string name = text.substr(0, equals);
     for (std::size_t from = equals + 1; from <= text.size();) {
         const auto to = std::min(text.find(',', from), text.size());
-        QUERN_TRY(const auto number, read_number(text.substr(from, to - from)));
+        QUERN_TRY(const auto number, read_number(name, text.substr(from, to - from)));
         values.push_back({name, number});
         from = to + 1;
     }
@@ -66,8 +68,8 @@ Expected<Search> read_search(const std::string& text) {
     if (equals == std::string::npos || colon == std::string::npos || colon < equals)
         return fail("sim.bad_value", text + " is not NAME=LOW:HIGH");
     Search search{text.substr(0, equals)};
-    QUERN_TRY(search.low, read_number(text.substr(equals + 1, colon - equals - 1)));
-    QUERN_TRY(search.high, read_number(text.substr(colon + 1)));
+    QUERN_TRY(search.low, read_number(search.name, text.substr(equals + 1, colon - equals - 1)));
+    QUERN_TRY(search.high, read_number(search.name, text.substr(colon + 1)));
     if (search.low >= search.high) return fail("sim.bad_value", text + ": the first is not below the second");
     return search;
 }
