@@ -47,7 +47,7 @@ class ManyTasks(framework.MarketTest):
 
     def test_all_end_and_nobody_is_paid_twice(self):
         net = self.net
-        self.workers(**dict.fromkeys(KILLED, "--max-fees-per-day=100qrn" if COUNT > 20 else ""))
+        self.workers(**dict.fromkeys(KILLED, ""))
         windows = {"bid_s": 10 + COUNT // 4, "start_s": 60 + COUNT, "heartbeat_s": 60 + 10 * COUNT,
                    "prove_s": 60 + 10 * COUNT, "verify_s": 60 + 10 * COUNT, "challenge_s": 10}
         submitted = {}
