@@ -99,6 +99,13 @@ class MarketTest(unittest.TestCase):
     def wait(self, task, *states, timeout=TASK_TIMEOUT_S):
         return wait_for_task(self.net, task, set(states) or FINAL_STATES, timeout)
 
+    def settled(self, number, round_number=0):
+        """The task, which must end so, in that round, with all grains accounted for."""
+        task = self.wait(number)
+        self.assertEqual((task["stateName"], task["round"]), ("settled", round_number), task["reason"])
+        self.assert_supply()
+        return task
+
     def bond(self, name):
         """(bonded grains, times slashed) of the account's role."""
         role = ROLES[name.rstrip("0123456789")]

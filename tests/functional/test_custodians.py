@@ -59,12 +59,6 @@ class CustodianTest(framework.MarketTest):
         """Why the claims of the task came to their states, in that order."""
         return [event["reason"] for event in events.find(self.net.node, "ClaimStateChanged", task=number)]
 
-    def settled(self, number, round_number=0):
-        task = self.wait(number)
-        self.assertEqual((task["stateName"], task["round"]), ("settled", round_number), task["reason"])
-        self.assert_supply()
-        return task
-
     def assert_paid(self, task):
         """Who has said to keep its fragments is paid once, and nobody else is."""
         fee = int(task["custodyFee"], 16)

@@ -10,12 +10,6 @@ class ForcedErrors(framework.MarketTest):
     def told(self, name, number):
         return events.find(self.net.node, name, task=number)
 
-    def settled(self, number):
-        task = self.wait(number)
-        self.assertEqual((task["stateName"], task["round"]), ("settled", 0), task["reason"])
-        self.assert_supply()
-        return task
-
     def test_watchers_find_what_verifiers_were_forced_to_tell(self):
         self.workers(solver1="", whistleblower="")
         self.verifiers()

@@ -8,7 +8,7 @@ from quern.market import act
 class HeldShare(framework.MarketTest):
     market = {**framework.MARKET, "held_percent": 20}
 
-    def settled(self, **windows):
+    def with_held_share(self, **windows):
         number = self.submit(**windows)
         task = self.wait(number, "settled")
         reward = int(task["claim"]["work"], 16) * int(task["claim"]["price"], 16)
@@ -33,7 +33,7 @@ class HeldShare(framework.MarketTest):
     def test_a_piece_is_shown_and_the_result_accepted(self):
         self.workers(solver1="")
         self.verifiers()
-        number, held = self.settled()
+        number, held = self.with_held_share()
         # A slot of the parameters, and a tile beyond its end: each number names one.
         for slot, tile in ((0, 0), (3, 10**9 + 7)):
             self.sign("data-challenge", number, "--slot", slot, "--tile", tile)
@@ -54,7 +54,7 @@ class HeldShare(framework.MarketTest):
     def test_without_the_solver_the_share_is_the_submitters(self):
         self.workers(solver1="")
         self.verifiers()
-        number, held = self.settled(verify_s=20)
+        number, held = self.with_held_share(verify_s=20)
         self.net.workers.pop("solver1").stop()
         self.sign("data-challenge", number, "--slot", 0)
         asked = self.until(number, lambda task: task["asked"])["asked"][0]

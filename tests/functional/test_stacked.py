@@ -15,7 +15,7 @@ class Stacked(framework.MarketTest):
         super().setUpClass()
         cls.number, cls.state, cls.fine = None, None, None
 
-    def settled(self):
+    def pretrained(self):
         """A task that is settled, once for all tests, its final state, and the fine-tuning that begins with it."""
         if self.number is None:
             self.workers(solver1="", whistleblower="")
@@ -36,7 +36,7 @@ class Stacked(framework.MarketTest):
                        **options)
 
     def source(self):
-        return self.settled(), self.state, self.job.program
+        return self.pretrained(), self.state, self.job.program
 
     def test_a_fine_tuning_goes_on_with_the_proved_parameters(self):
         first, state, program = self.source()
