@@ -325,24 +325,37 @@ Status read_betas(Fields& fields, OptimizerConfig& config) {
     return fields.number((*betas)[1], fields.name("betas[1]"), config.beta2, 0.0F, 1.0F);
 }
 
+Status read_schedule(Fields& fields, OptimizerConfig::Schedule& schedule) {
+    if (fields.find("schedule") == nullptr) return {};
+    QUERN_TRY(const std::string name, fields.text("schedule"));
+    if (name != "linear" && name != "cosine") return fail("arch.unknown_schedule", name + "; known: linear, cosine");
+    schedule = name == "cosine" ? OptimizerConfig::Schedule::cosine : OptimizerConfig::Schedule::linear;
+    return {};
+}
+
 Status read_optimizer(Fields fields, OptimizerConfig& config) {
     QUERN_TRY(const std::string type, fields.text("type"));
-    if (type == "adamw") {
-        config.type = OptimizerConfig::Type::adamw;
+    if (type == "adamw" || type == "adam") {
+        config.type = type == "adam" ? OptimizerConfig::Type::adam : OptimizerConfig::Type::adamw;
         QUERN_CHECK(read_betas(fields, config));
         QUERN_CHECK(fields.optional_number("eps", config.epsilon, 1e-20F, 1.0F));
+    } else if (type == "lion") {
+        config.type = OptimizerConfig::Type::lion;
+        config.beta2 = 0.99F;
+        QUERN_CHECK(read_betas(fields, config));
     } else if (type == "momentum") {
         config.type = OptimizerConfig::Type::momentum;
         QUERN_CHECK(fields.optional_number("momentum", config.momentum, 0.0F, 1.0F));
     } else if (type == "sgd") {
         config.type = OptimizerConfig::Type::sgd;
     } else {
-        return fail("arch.unknown_optimizer", type);
+        return fail("arch.unknown_optimizer", type + "; known: adamw, adam, lion, momentum, sgd");
     }
     QUERN_CHECK(fields.number("lr", config.learning_rate, 0.0F, 1e3F));
     QUERN_CHECK(fields.optional_number("weight_decay", config.weight_decay, 0.0F, 1e3F));
     QUERN_CHECK(fields.optional_number("grad_clip", config.clip_norm, 0.0F, 1e6F));
     QUERN_CHECK(fields.optional_number("final_lr", config.final_rate, 0.0F, 1.0001F));
+    QUERN_CHECK(read_schedule(fields, config.schedule));
     QUERN_CHECK(fields.optional_size("warmup", config.warmup));
     QUERN_CHECK(fields.optional_size("total_steps", config.total_steps));
     for (const std::uint32_t steps : {config.warmup, config.total_steps})

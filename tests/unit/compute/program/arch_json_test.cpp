@@ -89,7 +89,7 @@ TEST(ArchJson, names_what_is_wrong) {
     EXPECT_EQ(parse_architecture(std::string(1000, '[')).error().name, "arch.not_json");
     EXPECT_EQ(error_with("quern-arch-1", "quern-arch-2"), "arch.unknown_format");
     EXPECT_EQ(error_with("char_transformer", "perceptron"), "arch.unknown_model");
-    EXPECT_EQ(error_with("adamw", "lion"), "arch.unknown_optimizer");
+    EXPECT_EQ(error_with("adamw", "nadam"), "arch.unknown_optimizer");
     EXPECT_EQ(error_with("\"layers\":1,", ""), "arch.missing_field");
     EXPECT_EQ(error_with("\"batch\":3,", ""), "arch.missing_field");
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"layers\":1"), "arch.not_json");
@@ -141,6 +141,22 @@ TEST(ArchJson, survives_every_truncation_and_single_byte_change) {
             const auto result = parse_architecture(text);
             ASSERT_TRUE(result || result.error().name.starts_with("arch.")) << (result ? "" : result.error().name);
         }
+}
+
+TEST(ArchJson, reads_optimizers_and_schedules) {
+    const std::string adamw = "\"adamw\",\"lr\":3e-3,\"betas\":[0.9,0.95],\"eps\":1e-8";
+    const auto lion = parse_architecture(replaced(adamw, R"("lion","lr":1e-4,"schedule":"cosine")"));
+    ASSERT_TRUE(lion) << lion.error().to_string();
+    EXPECT_EQ(lion->optimizer.type, OptimizerConfig::Type::lion);
+    EXPECT_EQ(lion->optimizer.beta2, 0.99F);
+    EXPECT_EQ(lion->optimizer.schedule, OptimizerConfig::Schedule::cosine);
+    const auto adam = parse_architecture(replaced("\"adamw\"", "\"adam\""));
+    ASSERT_TRUE(adam) << adam.error().to_string();
+    EXPECT_EQ(adam->optimizer.type, OptimizerConfig::Type::adam);
+    EXPECT_EQ(adam->optimizer.schedule, OptimizerConfig::Schedule::linear);
+    EXPECT_EQ(error_with(adamw, R"("lion","lr":1e-4,"eps":1e-8)"), "arch.unknown_field");
+    EXPECT_EQ(error_with("\"lr\":3e-3", R"("lr":3e-3,"schedule":"steps")"), "arch.unknown_schedule");
+    EXPECT_EQ(error_with("\"adamw\"", "\"adagrad\""), "arch.unknown_optimizer");
 }
 
 const std::string kLayers =

@@ -82,7 +82,11 @@ double rate_at(const OptimizerConfig& c, int step) {
     if (c.warmup > 0) factor = std::min((step + 1.0) / c.warmup, 1.0);
     if (c.total_steps > c.warmup) {
         const double left = (static_cast<double>(c.total_steps) - step) / (c.total_steps - c.warmup);
-        factor *= std::min(std::max(left, static_cast<double>(c.final_rate)), 1.0);
+        const auto least = static_cast<double>(c.final_rate);
+        const double x = 1 - std::clamp(left, 0.0, 1.0);
+        factor *= c.schedule == OptimizerConfig::Schedule::cosine
+                      ? least + (1 - least) * (1 + std::cos(std::acos(-1.0) * x)) / 2
+                      : std::min(std::max(left, least), 1.0);
     }
     return factor * static_cast<double>(c.learning_rate);
 }
@@ -139,6 +143,68 @@ TEST(Optimizer, adamw_follows_its_formula) {
         };
     };
     compare(config, 40, with(mx), with(my));
+}
+
+TEST(Optimizer, adam_adds_its_decay_to_the_gradient) {
+    OptimizerConfig config;
+    config.type = OptimizerConfig::Type::adam;
+    config.learning_rate = 0.05F;
+    config.weight_decay = 0.5F;
+    struct Moments {
+        double m = 0, v = 0;
+    } mx, my;
+    const auto with = [&](Moments& s) {
+        return [&s](double p, double g, int t, bool decays) {
+            if (decays) g += 0.5 * p;
+            s.m = 0.9 * s.m + 0.1 * g;
+            s.v = 0.999 * s.v + 0.001 * g * g;
+            const double m = s.m / (1 - std::pow(0.9, t + 1));
+            const double v = s.v / (1 - std::pow(0.999, t + 1));
+            return p - 0.05 * m / (std::sqrt(v) + 1e-8);
+        };
+    };
+    compare(config, 40, with(mx), with(my));
+}
+
+TEST(Optimizer, lion_follows_its_formula_and_a_cosine) {
+    OptimizerConfig config;
+    config.type = OptimizerConfig::Type::lion;
+    config.learning_rate = 0.03F;
+    config.beta1 = 0.9F;
+    config.beta2 = 0.99F;
+    config.weight_decay = 0.2F;
+    config.warmup = 4;
+    config.total_steps = 30;
+    config.final_rate = 0.2F;
+    config.schedule = OptimizerConfig::Schedule::cosine;
+    EXPECT_NEAR(rate_at(config, 17), 0.03 * 0.6, 1e-9) << "half way";
+    double mx = 0, my = 0;
+    const auto with = [&](double& m) {
+        return [&m, &config](double p, double g, int t, bool decays) {
+            const double c = 0.9 * m + 0.1 * g;
+            m = 0.99 * m + 0.01 * g;
+            const double rate = rate_at(config, t);
+            return p * (decays ? 1 - rate * 0.2 : 1) - rate * (c > 0 ? 1 : c < 0 ? -1 : 0);
+        };
+    };
+    compare(config, 40, with(mx), with(my));
+}
+
+// Nothing moves where there is no gradient and there never was.
+TEST(Optimizer, lion_stays_where_it_is_flat) {
+    Builder b;
+    const auto x = b.slot("x", DType::f32, vector_shape(2), Initializer::constant(1.0F));
+    b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
+    OptimizerConfig config;
+    config.type = OptimizerConfig::Type::lion;
+    const std::vector<ParameterGradient> parameters{{"x", x, b.full(DType::f32, vector_shape(2), 0), false}};
+    append_optimizer(b, config, parameters, b.constant_i32(0));
+    const auto built = b.finish();
+    ASSERT_TRUE(built);
+    const vm::tensor::MemoryData none;
+    const auto before = test::to_doubles(initial_state(*built, 1));
+    EXPECT_EQ(test::step_in_double(built->program, before, none, Tensor{DType::i32, vector_shape(4), {0, 0, 0, 0}})[0],
+              before[0]);
 }
 
 TEST(Optimizer, keeps_its_state_in_named_slots) {
