@@ -104,6 +104,7 @@ public:
     [[nodiscard]] Value ilt(Value a, Value b) { return elementwise(ElementOp::ilt, {a, b}); }
     [[nodiscard]] Value ieq(Value a, Value b) { return elementwise(ElementOp::ieq, {a, b}); }
     [[nodiscard]] Value to_f32(Value x) { return elementwise(ElementOp::i2f, {x}); }
+    [[nodiscard]] Value bits(Value x) { return elementwise(ElementOp::bits, {x}); }  // f32: i32, the same words
 
     // --- Linear algebra, reductions, layout (rules as in vm/tensor/graph.h) ----------------------------------------
     [[nodiscard]] Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);

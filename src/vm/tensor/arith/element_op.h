@@ -53,8 +53,9 @@ enum class ElementOp : std::uint8_t {
     imin = 59,
     imax = 60,
 
-    i2f = 64,  // nearest even
-    f2i = 65,  // nearest even, NaN -> 0, saturating
+    i2f = 64,   // nearest even
+    f2i = 65,   // nearest even, NaN -> 0, saturating
+    bits = 66,  // f32 -> i32: the same word, of a NaN as well
 
     permute_index = 72,  // (index, key0, key1), immediate n: arith/random.h
 };
@@ -74,7 +75,7 @@ inline constexpr WordType kF = WordType::f32;
 inline constexpr WordType kI = WordType::i32;
 }  // namespace detail
 
-inline constexpr std::array<ElementOpInfo, 38> kElementOps{{
+inline constexpr std::array<ElementOpInfo, 39> kElementOps{{
     {ElementOp::neg, "neg", 1, {detail::kF}, detail::kF, 8},
     {ElementOp::abs, "abs", 1, {detail::kF}, detail::kF, 8},
     {ElementOp::sqrt, "sqrt", 1, {detail::kF}, detail::kF, 16},
@@ -112,6 +113,7 @@ inline constexpr std::array<ElementOpInfo, 38> kElementOps{{
     {ElementOp::imax, "imax", 2, {detail::kI, detail::kI}, detail::kI, 8},
     {ElementOp::i2f, "i2f", 1, {detail::kI}, detail::kF, 8},
     {ElementOp::f2i, "f2i", 1, {detail::kF}, detail::kI, 8},
+    {ElementOp::bits, "bits", 1, {detail::kF}, detail::kI, 8},
     {ElementOp::permute_index, "permute_index", 3, {detail::kI, detail::kI, detail::kI}, detail::kI, 2048, true},
 }};
 

@@ -213,6 +213,8 @@ u32 evaluate_scalar(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
             return bits(static_cast<float>(i));
         case ElementOp::f2i:
             return static_cast<u32>(to_i32(x));
+        case ElementOp::bits:
+            return a;
         case ElementOp::permute_index:
             return permute_index(a, b, c, immediate);
     }

@@ -189,6 +189,8 @@ u32 evaluate_soft(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
             return soft_from_i32(a);
         case ElementOp::f2i:
             return soft_to_i32(a);
+        case ElementOp::bits:
+            return a;
         case ElementOp::permute_index:
             return permute_index(a, b, c, immediate);
     }

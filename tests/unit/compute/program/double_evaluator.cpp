@@ -84,6 +84,8 @@ double element(ElementOp op, double a, double b, double c, std::uint32_t immedia
             return a;
         case ElementOp::f2i:
             return std::clamp(std::nearbyint(a), -0x1p31, 0x1p31 - 1);
+        case ElementOp::bits:
+            return from_word(__builtin_bit_cast(std::uint32_t, static_cast<float>(a)));
         default:  // integer ops have one definition
             return from_word(vm::tensor::arith::evaluate_scalar(op, word(a), word(b), word(c), immediate));
     }

@@ -30,11 +30,11 @@ TEST(ElementOps, keep_their_serialised_numbers) {
     EXPECT_EQ(all,
               "neg=1 abs=2 sqrt=3 exp=4 log=5 tanh=6 sigmoid=7 erf=8 add=16 sub=17 mul=18 div=19 min=20 max=21 fma=24 "
               "lt=32 le=33 eq=34 ilt=35 ieq=36 select=40 iselect=41 iadd=48 isub=49 imul=50 idiv=51 irem=52 iand=53 "
-              "ior=54 ixor=55 ishl=56 ishr=57 isar=58 imin=59 imax=60 i2f=64 f2i=65 permute_index=72 ");
+              "ior=54 ixor=55 ishl=56 ishr=57 isar=58 imin=59 imax=60 i2f=64 f2i=65 bits=66 permute_index=72 ");
 }
 
 TEST(ElementOps, are_not_found_by_other_numbers_or_names) {
-    for (int number : {0, 9, 15, 22, 61, 63, 66, 71, 73, 255})
+    for (int number : {0, 9, 15, 22, 61, 63, 67, 71, 73, 255})
         EXPECT_EQ(find_element_op(static_cast<std::uint8_t>(number)), nullptr) << number;
     EXPECT_EQ(find_element_op(std::string_view("cos")), nullptr);
     EXPECT_EQ(find_element_op(std::string_view("")), nullptr);
