@@ -290,6 +290,8 @@ void Reverse::node(std::uint32_t id) {
         case Op::philox:
         case Op::window:
             return;  // where the graph begins
+        case Op::kth_last:
+            return;  // of whole numbers
     }
 }
 

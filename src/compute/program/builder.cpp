@@ -265,6 +265,18 @@ Value Builder::sum_last(Value x) {
     return insert(reduction(Op::sum_last, x, shape(x), 3));
 }
 
+Value Builder::kth_last(Value x, std::uint32_t k) {
+    if (!usable({x})) return {};
+    if (type(x).dtype != DType::i32 || k == 0 || k > shape(x).columns()) {
+        set_error("builder.bad_shape", "word " + std::to_string(k) + " of " + shape(x).to_string());
+        return {};
+    }
+    Node node = reduction(Op::kth_last, x, shape(x), 3);
+    node.dtype = DType::i32;
+    node.attributes = {k};
+    return insert(std::move(node));
+}
+
 Value Builder::max_last(Value x) {
     if (!usable({x})) return {};
     if (type(x).dtype != DType::f32) set_error("builder.bad_dtype", "max_last of i32");

@@ -111,6 +111,7 @@ public:
     [[nodiscard]] Value sum_last(Value x);
     [[nodiscard]] Value max_last(Value x);
     [[nodiscard]] Value sum_rows(Value x);
+    [[nodiscard]] Value kth_last(Value x, std::uint32_t k);  // i32 [a,b,r,c] -> [a,b,r,1], unsigned
     [[nodiscard]] Value reshape(Value x, const Shape& shape);
     [[nodiscard]] Value permute(Value x, const std::array<std::uint32_t, 4>& axes);
     [[nodiscard]] Value slice(Value x, const std::array<std::uint32_t, 4>& start, const Shape& shape);

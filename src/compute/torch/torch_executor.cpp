@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <limits>
 
 #include "vm/tensor/arith/random.h"
 #include "vm/tensor/arith/scalar.h"
@@ -234,11 +235,20 @@ at::Tensor generated(const Node& node, const std::vector<at::Tensor>& in) {
     return {};
 }
 
+// Unsigned: with the sign bit turned over words are in the order of their numbers.
+at::Tensor kth(const Node& node, const at::Tensor& x) {
+    const at::Tensor flipped = at::bitwise_xor(x, static_cast<std::int64_t>(std::numeric_limits<std::int32_t>::min()));
+    const auto rank = x.size(3) - static_cast<std::int64_t>(node.attributes[0]) + 1;  // from the smallest, from 1
+    const at::Tensor found = std::get<0>(at::kthvalue(flipped, rank, 3, true));
+    return at::bitwise_xor(found, static_cast<std::int64_t>(std::numeric_limits<std::int32_t>::min()));
+}
+
 at::Tensor reduction(const Node& node, const std::vector<at::Tensor>& in) {
     if (node.op == Op::matmul) return matmul(node, in[0], in[1]);
     if (node.op == Op::sum_last) return at::sum(in[0], {3}, true);
     if (node.op == Op::max_last) return at::amax(in[0], {3}, true);
     if (node.op == Op::sum_rows) return at::sum(in[0], {2}, true);
+    if (node.op == Op::kth_last) return kth(node, in[0]);
     if (node.op == Op::scatter_add_rows) return scatter(node, in[0], in[1]);
     return {};
 }

@@ -107,6 +107,19 @@ Status check_reduction(const Node& node, std::span<const OperandType> inputs) {
     return expect_shape(node.shape, result, "the output");
 }
 
+Status check_kth(const Node& node, std::span<const OperandType> inputs) {
+    QUERN_CHECK(expect_dtype(node.dtype, DType::i32, "the output"));
+    QUERN_CHECK(expect_dtype(inputs[0].dtype, DType::i32, "the input"));
+    Shape result = inputs[0].shape;
+    if (result.columns() > kMaxSelectColumns)
+        return bad_shape("rows of " + std::to_string(result.columns()) + " words to select from, at most " +
+                         std::to_string(kMaxSelectColumns));
+    if (node.attributes[0] == 0 || node.attributes[0] > result.columns())
+        return bad_attribute("word " + std::to_string(node.attributes[0]) + " of " + std::to_string(result.columns()));
+    result.dims[3] = 1;
+    return expect_shape(node.shape, result, "the output");
+}
+
 bool is_index_of(const Shape& index, std::uint32_t d0, std::uint32_t d1, std::uint32_t rows) {
     return index == Shape{{d0, d1, 1, rows}} || index == Shape{{d0, d1, rows, 1}};
 }
@@ -143,7 +156,7 @@ struct Rule {
     Op op{};
     Status (*check)(const Node&, std::span<const OperandType>) = nullptr;
 };
-constexpr std::array<Rule, 13> kRules{{
+constexpr std::array<Rule, 14> kRules{{
     {Op::slot, check_any},
     {Op::seed, check_seed},
     {Op::full, check_any},
@@ -155,6 +168,7 @@ constexpr std::array<Rule, 13> kRules{{
     {Op::sum_last, check_reduction},
     {Op::max_last, check_reduction},
     {Op::sum_rows, check_reduction},
+    {Op::kth_last, check_kth},
     {Op::gather_rows, check_gather},
     {Op::scatter_add_rows, check_scatter},
 }};

@@ -16,6 +16,8 @@ constexpr std::uint32_t kMinusInfinity = 0xff800000;
 constexpr std::uint64_t kStepsPerBlock = arith::kChainBlock / kTileSide;
 constexpr std::size_t kTotal = 0;
 constexpr std::size_t kPartial = 1;
+constexpr std::size_t kFound = 0;
+constexpr std::size_t kCounts = 1;
 constexpr std::string_view kUnknownOp = "leaf.unknown_op";
 
 std::uint64_t inner_dim(const Node& node, std::span<const OperandType> inputs) {
@@ -38,6 +40,7 @@ public:
     Expected<std::uint32_t> run(const OpInfo& info) const {
         // Accumulators of the lanes reach beyond the output's columns.
         if (info.micro_steps == MicroSteps::column_tiles_and_fold) return reduce_last();
+        if (info.micro_steps == MicroSteps::bisection) return bisect();
         if (!is_inside(node_.shape, at_)) return 0U;
         switch (info.kind) {
             case OpKind::input:
@@ -178,6 +181,45 @@ private:
         return value;
     }
 
+    // The k-th largest word of a row, bit by bit: lanes count the words that are not below the candidate, and a fold
+    // keeps its bit where there are k of them.
+    Expected<std::uint32_t> bisect() const {
+        const Shape& source = inputs_[0].shape;
+        const std::uint64_t steps = source.tile_columns() + 1;
+        const std::uint64_t step = target_.micro_step % steps;
+        const std::uint32_t bit = 0x80000000U >> (target_.micro_step / steps);
+        const bool folds = step == source.tile_columns();
+        return target_.accumulator == kFound ? found(folds, bit) : counted(folds, step, bit);
+    }
+
+    [[nodiscard]] std::uint32_t found(bool folds, std::uint32_t bit) const {
+        if (!is_inside(node_.shape, at_)) return 0;
+        const std::uint32_t before = previous(kFound);
+        if (!folds) return before;
+        const std::uint64_t row = at_[2] % node_.shape.tile_height();
+        const std::uint32_t* const lanes = before_.accumulators[kCounts].data() + row * arith::kReductionLanes;
+        std::uint64_t count = 0;
+        for (std::size_t lane = 0; lane < arith::kReductionLanes; ++lane) count += lanes[lane];
+        return count >= node_.attributes[0] ? before | bit : before;
+    }
+
+    Expected<std::uint32_t> counted(bool folds, std::uint64_t step, std::uint32_t bit) const {
+        const Shape& source = inputs_[0].shape;
+        const std::uint64_t row = target_.element / arith::kReductionLanes;
+        Coordinates at = tile_coordinates(node_.shape, target_.tile, 0);
+        at[2] += row;
+        if (folds || at[2] >= node_.shape.rows()) return 0U;
+        const std::uint32_t candidate = before_.accumulators[kFound][row * node_.shape.tile_width()] | bit;
+        const std::uint64_t end = std::min<std::uint64_t>((step + 1) * source.tile_width(), source.columns());
+        std::uint32_t count = previous(kCounts);
+        at[3] = step * source.tile_width() + target_.element % arith::kReductionLanes;
+        for (; at[3] < end; at[3] += arith::kReductionLanes) {
+            QUERN_TRY(const std::uint32_t word, read(0, at));
+            count += word >= candidate ? 1 : 0;
+        }
+        return count;
+    }
+
     Expected<std::uint32_t> row_chain(std::uint32_t sum, std::uint64_t row, std::size_t count) const {
         for (Coordinates at{at_[0], at_[1], row, at_[3]}; at[2] < row + count; ++at[2]) {
             QUERN_TRY(const std::uint32_t word, read(0, at));
@@ -275,6 +317,8 @@ std::uint64_t micro_step_count(const Node& node, std::span<const OperandType> in
             return inputs[0].shape.tile_columns() + 1;
         case MicroSteps::row_tiles:
             return inputs[0].shape.tile_rows();
+        case MicroSteps::bisection:
+            return 32 * (inputs[0].shape.tile_columns() + 1);
     }
     return 1;
 }

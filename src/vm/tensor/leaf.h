@@ -8,6 +8,10 @@
 //                     and partial = +0.                              accumulators {total, partial}
 //                     (the last one's total is the output tile; its partial is +0)
 //   sum_last/max_last one per source tile along the row: lanes op= columns; then one fold.   {lanes or output}
+//   kth_last          for bit 31 to 0, with the candidate found | bit: one per source tile along the row, lanes +=
+//   words
+//                     that are not below it; then a fold: found = candidate where the lanes sum to k or more, and lanes
+//                     = +0.                                                                 {found, lanes}
 //   everything else   one: the output tile.                                                  {output}
 // The accumulators before the first are +0, for max_last's lanes -inf (all 1,024 words). Words that lie outside the
 // output keep that to the end; of the lanes, which are 32 words for each of the output's rows whatever the shape of its

@@ -124,6 +124,33 @@ void row_sum_trace(const Kernels& kernels, const Node& node, Inputs inputs, cons
     }
 }
 
+// kth_last: found words stand where the output's do, the counts of a row in 32 lanes.
+void bisection_trace(const Node& node, const Tensor& source, const Extent& out, const TakeMicroState& take) {
+    const std::size_t columns = source.shape.columns();
+    const std::size_t width = source.shape.tile_width();
+    MicroState state = initial_micro_state(node);
+    Tile& found = state.accumulators[0];
+    Tile& counts = state.accumulators[1];
+    for (std::uint32_t bit = 0x80000000U; bit != 0; bit >>= 1) {
+        for (std::size_t first = 0; first < columns; first += width) {
+            for (std::size_t row = 0; row < out.rows; ++row) {
+                const std::uint32_t candidate = found[row * out.width] | bit;
+                const std::uint32_t* const words = word_at(source, {out.at[0], out.at[1], out.at[2] + row, first});
+                for (std::size_t i = 0; i < std::min(width, columns - first); ++i)
+                    counts[row * kLanes + i % kLanes] += words[i] >= candidate ? 1 : 0;
+            }
+            if (!take(state)) return;
+        }
+        for (std::size_t row = 0; row < out.rows; ++row) {
+            std::uint64_t count = 0;
+            for (std::size_t lane = 0; lane < kLanes; ++lane) count += counts[row * kLanes + lane];
+            if (count >= node.attributes[0]) found[row * out.width] |= bit;
+        }
+        counts.fill(0);
+        if (!take(state)) return;
+    }
+}
+
 std::uint32_t generated_word(const Node& node, Inputs inputs, const Coordinates& at) {
     if (node.op == Op::full) return node.immediate;
     if (node.op == Op::iota) return static_cast<std::uint32_t>(at[node.attributes[0]]);
@@ -200,6 +227,8 @@ void each_micro_state(const Node& node, std::span<const Tensor* const> inputs, s
             return reduction_trace(kernels, node, *inputs[0], out, take);
         case MicroSteps::row_tiles:
             return row_sum_trace(kernels, node, inputs, out, take);
+        case MicroSteps::bisection:
+            return bisection_trace(node, *inputs[0], out, take);
     }
     (void)take(single_step(kernels, node, types, inputs, out));
 }

@@ -157,6 +157,37 @@ void sum_rows(const Kernels& kernels, const View& x, std::uint32_t* out, ThreadP
     }
 }
 
+// The k-th largest of `count` words, unsigned: its bytes from the highest, each by counting those words that share the
+// ones before. It takes as long whatever they are.
+std::uint32_t kth_largest(const std::uint32_t* words, std::size_t count, std::size_t k) {
+    std::uint32_t found = 0;
+    std::uint32_t known = 0;  // which bits of it are
+    for (unsigned shift = 32; shift != 0;) {
+        shift -= 8;
+        std::array<std::uint32_t, 256> counts{};
+        for (std::size_t i = 0; i < count; ++i)
+            counts[words[i] >> shift & 0xff] += ((words[i] ^ found) & known) == 0 ? 1 : 0;
+        std::size_t byte = 255;
+        for (; counts[byte] < k; --byte) k -= counts[byte];
+        found |= static_cast<std::uint32_t>(byte) << shift;
+        known |= 0xffU << shift;
+    }
+    return found;
+}
+
+void kth_last(const Node& node, const View& x, std::uint32_t* out, ThreadPool* pool) {
+    const std::size_t columns = x.shape.columns();
+    const std::size_t rows = node.shape.elements();
+    parallel_parts(pool, rows, rows * columns * 4, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) {
+            const Coordinates at = coordinates_of(node.shape, row);
+            std::ptrdiff_t first = 0;
+            for (std::size_t d = 0; d < 3; ++d) first += static_cast<std::ptrdiff_t>(at[d]) * x.strides[d];
+            out[row] = kth_largest(x.data + first, columns, node.attributes[0]);
+        }
+    });
+}
+
 void gather(const Node& node, const View& table, const View& index, std::uint32_t* out, ThreadPool* pool) {
     const std::size_t columns = table.shape.columns();
     const std::size_t count = node.shape.leading() * node.shape.rows();
@@ -322,7 +353,7 @@ struct Runner {
     void (*run)(const Kernels&, const Node&, Inputs, std::uint32_t* out, ThreadPool*) = nullptr;
     std::array<Layout, kMaxInputs> layouts{};  // required of the operands
 };
-constexpr std::array<Runner, 10> kRunners{{
+constexpr std::array<Runner, 11> kRunners{{
     {Op::full, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out,
                   ThreadPool*) { std::fill_n(out, node.shape.elements(), node.immediate); }},
     {Op::iota, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out, ThreadPool*) { iota(node, out); }},
@@ -347,6 +378,11 @@ constexpr std::array<Runner, 10> kRunners{{
     {Op::sum_rows,
      [](const Kernels& kernels, const Node&, Inputs in, std::uint32_t* out, ThreadPool* pool) {
          sum_rows(kernels, in[0], out, pool);
+     },
+     {Layout::unit_columns}},
+    {Op::kth_last,
+     [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         kth_last(node, in[0], out, pool);
      },
      {Layout::unit_columns}},
     {Op::gather_rows,

@@ -28,6 +28,7 @@ enum class Op : std::uint8_t {
     sum_last = 17,  // [a,b,r,c] -> [a,b,r,1], 32 lanes and fold
     max_last = 18,
     sum_rows = 19,  // [a,b,r,c] -> [a,b,1,c], chains over blocks of 256 rows, then over the blocks
+    kth_last = 20,  // i32 [a,b,r,c] -> i32 [a,b,r,1]: the attributes[0]-th largest word of each row, unsigned
 
     reshape = 24,  // same elements in row-major order
     permute = 25,  // attributes = axes: output dim i is input dim attributes[i]
@@ -55,6 +56,7 @@ enum class MicroSteps : std::uint8_t {
     inner_tiles,            // a tile of the inner dim each
     column_tiles_and_fold,  // a tile column of input 0 each, then the lanes are folded
     row_tiles,              // a tile row of input 0 each: 32 rows
+    bisection,              // for each bit from the highest: a tile column of input 0 each, then a fold
 };
 
 // In fused multiply-adds of a matmul, as ElementOpInfo::work is (doc/work-units.md). The sum of the parts; of an
@@ -89,13 +91,14 @@ inline constexpr std::uint32_t kPermute = 12;
 inline constexpr std::uint32_t kPhilox = 64;  // 10 rounds of two 32 x 32 products
 inline constexpr std::uint32_t kReduce = 4;
 inline constexpr std::uint32_t kFold = 64;
+inline constexpr std::uint32_t kSelect = 256;
 inline constexpr std::uint32_t kScatter = 16;
 inline constexpr std::uint32_t kIndex = 8;
 inline constexpr std::uint32_t kScatterIndex = 256;  // its row is looked up among those of its block
 }  // namespace detail
 
 // clang-format off
-inline constexpr std::array<OpInfo, 17> kOps{{
+inline constexpr std::array<OpInfo, 18> kOps{{
     {Op::slot,             "slot",             OpKind::input,       0, 1, {}},
     {Op::seed,             "seed",             OpKind::input,       0, 0, {}},
     {Op::full,             "full",             OpKind::generated,   0, 0, {.output = detail::kFill}, MicroSteps::one, 1, true},
@@ -107,6 +110,7 @@ inline constexpr std::array<OpInfo, 17> kOps{{
     {Op::sum_last,         "sum_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
     {Op::max_last,         "max_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
     {Op::sum_rows,         "sum_rows",         OpKind::reduction,   1, 0, {.first = detail::kReduce}, MicroSteps::row_tiles, 2},
+    {Op::kth_last,         "kth_last",         OpKind::reduction,   1, 1, {.output = detail::kFold, .first = detail::kSelect}, MicroSteps::bisection, 2},
     {Op::reshape,          "reshape",          OpKind::structural,  1, 0, {.node = 1}, MicroSteps::one, 1, false, true},
     {Op::permute,          "permute",          OpKind::structural,  1, 4, {.output = detail::kPermute}, MicroSteps::one, 1, false, true},
     {Op::slice,            "slice",            OpKind::structural,  1, 4, {.output = detail::kCopy}, MicroSteps::one, 1, false, true},
@@ -131,6 +135,7 @@ inline constexpr std::array<OpInfo, 17> kOps{{
         case Op::sum_last:
         case Op::max_last:
         case Op::sum_rows:
+        case Op::kth_last:
         case Op::reshape:
         case Op::permute:
         case Op::slice:

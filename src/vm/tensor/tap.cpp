@@ -94,6 +94,7 @@ Crop crop_to_tile(const TappedNode& tapped, std::uint64_t tile) {
             break;
         }
         case MicroSteps::column_tiles_and_fold:
+        case MicroSteps::bisection:
             add(0, first[2], rows, 0, tapped.operands[0].shape().columns());
             break;
         case MicroSteps::row_tiles:
@@ -220,6 +221,7 @@ std::uint64_t micro_copy_bytes(const Node& node, std::span<const OperandType> op
             break;
         }
         case MicroSteps::column_tiles_and_fold:
+        case MicroSteps::bisection:
             words = rows * operands[0].shape.columns();
             break;
         case MicroSteps::row_tiles:

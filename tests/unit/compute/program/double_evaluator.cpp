@@ -191,6 +191,14 @@ Doubles evaluate(const Node& node, const Operands& in) {
             case Op::sum_rows:
                 out[i] = reduce_element(node, in, at);
                 break;
+            case Op::kth_last: {
+                std::vector<std::uint32_t> words;
+                for (Index place = at; place[3] < in.shapes[0].columns(); ++place[3])
+                    words.push_back(word((*in.values[0])[ravel(in.shapes[0], place)]));
+                std::sort(words.rbegin(), words.rend());
+                out[i] = from_word(words[node.attributes[0] - 1]);
+                break;
+            }
             default:
                 out[i] = layout_element(node, in, at, i);
         }

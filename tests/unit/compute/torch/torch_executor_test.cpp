@@ -165,6 +165,10 @@ TEST(TorchExecutor, agrees_bit_for_bit_on_integers) {
     add("float", b.to_f32(row));
     add("back", b.elementwise(ElementOp::f2i, {b.mul(b.to_f32(row), b.constant(0.75F))}));
     add("bits", b.bits(b.to_f32(row)));
+    const auto products = b.imul(row, column);
+    add("largest", b.kth_last(products, 1));
+    add("third", b.kth_last(products, 3));
+    add("smallest", b.kth_last(products, n));
     add("choice", b.elementwise(ElementOp::iselect, {b.ilt(row, column), row, column}));
     add("place", b.elementwise(ElementOp::permute_index, {row, column, row}, 77));
     add("random", b.philox(b.seed(), matrix_shape(3, 5)));

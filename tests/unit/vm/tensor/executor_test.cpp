@@ -357,6 +357,37 @@ TEST(Executor, data_ops_do_what_the_header_says) {
     EXPECT_EQ(out[product].words[8], 0x41880000U);  // 5 * 1 + 6 * 2 = 17
 }
 
+// Against sorting, with what a selection by bytes may get wrong: equal words, a byte that all share, both ends.
+TEST(Executor, the_kth_largest_word_is_that_of_a_sort) {
+    for (const std::uint32_t columns : {1U, 33U, 1030U}) {
+        test::Graph g;
+        const std::uint32_t x = g.add_slot("x", DType::i32, {{1, 1, 5, columns}});
+        std::vector<std::uint32_t> ranks{1, columns / 2 + 1, columns};
+        std::vector<std::uint32_t> nodes;
+        for (const std::uint32_t k : ranks) nodes.push_back(g.kth(x, k));
+        Tensor words{DType::i32, {{1, 1, 5, columns}}, {}};
+        for (std::uint32_t i = 0; i < 5 * columns; ++i) {
+            const std::uint32_t word = arith::philox_word(i, 1, 2, 3, 4);
+            const std::uint32_t row = i / columns;
+            words.words.push_back(row == 0   ? word
+                                  : row == 1 ? 0xffffffff
+                                  : row == 2 ? word % 3
+                                  : row == 3 ? 0x80ff0000 + (word & 0xff00)
+                                             : (word % 2 == 0 ? 0 : 0xffffffff));
+        }
+        ThreadPool pool(2);
+        const Tensor seed{DType::i32, {{1, 1, 1, 4}}, {0, 0, 0, 0}};
+        const NodeOutputs out = Executor(g.program, arith::best_backend(), &pool).run_all({words}, MemoryData(), seed);
+        for (std::size_t n = 0; n < nodes.size(); ++n)
+            for (std::uint32_t row = 0; row < 5; ++row) {
+                std::vector<std::uint32_t> sorted(words.words.begin() + row * columns,
+                                                  words.words.begin() + (row + 1) * columns);
+                std::sort(sorted.rbegin(), sorted.rend());
+                EXPECT_EQ(out[nodes[n]].words[row], sorted[ranks[n] - 1]) << "row " << row << " of " << columns;
+            }
+    }
+}
+
 TEST(Executor, a_large_program_takes_no_memory_before_its_size_can_be_seen) {
     test::Graph g;
     const std::uint32_t loss = g.add_slot("loss", DType::f32, {});

@@ -346,6 +346,17 @@ TEST(ShapeRules, the_other_ops) {
     EXPECT_EQ(checked(node(Op::concat, DType::f32, {{2, 3, 8, 5}}, {2}), {f, f}), "none");
     EXPECT_EQ(checked(node(Op::concat, DType::f32, {{2, 3, 8, 5}}, {4}), {f, f}), "program.bad_attribute");
     EXPECT_EQ(checked(node(Op::concat, DType::f32, {{2, 6, 4, 5}}, {2}), {f, f}), "program.bad_shape");
+    const OperandType words{DType::i32, {{2, 3, 4, 5}}};
+    EXPECT_EQ(checked(node(Op::kth_last, DType::i32, {{2, 3, 4, 1}}, {5}), {words}), "none");
+    EXPECT_EQ(checked(node(Op::kth_last, DType::i32, {{2, 3, 4, 1}}, {6}), {words}), "program.bad_attribute");
+    EXPECT_EQ(checked(node(Op::kth_last, DType::i32, {{2, 3, 4, 1}}, {0}), {words}), "program.bad_attribute");
+    EXPECT_EQ(checked(node(Op::kth_last, DType::i32, {{2, 3, 1, 5}}, {1}), {words}), "program.bad_shape");
+    EXPECT_EQ(checked(node(Op::kth_last, DType::i32, {{2, 3, 4, 1}}, {1}), {f}), "program.bad_dtype");
+    EXPECT_EQ(checked(node(Op::kth_last, DType::f32, {{2, 3, 4, 1}}, {1}), {words}), "program.bad_dtype");
+    const auto wide = [](std::uint32_t columns) { return OperandType{DType::i32, {{1, 1, 4, columns}}}; };
+    EXPECT_EQ(checked(node(Op::kth_last, DType::i32, {{1, 1, 4, 1}}, {1}), {wide(kMaxSelectColumns)}), "none");
+    EXPECT_EQ(checked(node(Op::kth_last, DType::i32, {{1, 1, 4, 1}}, {1}), {wide(kMaxSelectColumns + 1)}),
+              "program.bad_shape");
     const OperandType table{DType::f32, {{1, 1, 9, 5}}};
     EXPECT_EQ(checked(node(Op::gather_rows, DType::f32, {{2, 3, 7, 5}}), {table, {DType::i32, {{2, 3, 1, 7}}}}),
               "none");

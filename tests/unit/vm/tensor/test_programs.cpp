@@ -99,6 +99,12 @@ std::uint32_t Graph::concat(std::uint32_t a, std::uint32_t b, std::uint32_t axis
     return add({Op::concat, {}, dtype(a), result, {a, b}, 0, {axis}});
 }
 
+std::uint32_t Graph::kth(std::uint32_t x, std::uint32_t k) {
+    Shape result = shape(x);
+    result.dims[3] = 1;
+    return add({Op::kth_last, {}, DType::i32, result, {x}, 0, {k}});
+}
+
 std::uint32_t Graph::gather(std::uint32_t table, std::uint32_t index) {
     const Shape& at = shape(index);
     const Shape result{{at.dims[0], at.dims[1], at.dims[2] * at.dims[3], shape(table).columns()}};
@@ -185,6 +191,13 @@ Program every_op_program() {
         parts.push_back(g.reduce(op, g.slice(wide, {0, 0, 5, 17}, {{1, 1, 20, 100}})));
         parts.push_back(g.reduce(op, g.full(DType::f32, {{1, 2, 5, 40}}, 0x3f800001)));
     }
+    const std::uint32_t words = g.element(ElementOp::bits, {f});
+    for (const std::uint32_t k : {1U, 35U, 70U}) parts.push_back(g.kth(words, k));
+    parts.push_back(g.kth(noise, 5));
+    parts.push_back(g.kth(g.permute(noise, {3, 2, 0, 1}), 2));
+    parts.push_back(g.kth(g.slice(words, {0, 0, 5, 17}, {{2, 3, 31, 40}}), 7));
+    parts.push_back(g.kth(g.reshape(words, {{1, 2, 3, 2590}}), 1000));
+    parts.push_back(g.kth(g.reshape(words, {{6, 1, 1, 2590}}), 2590));  // one row, in tiles of 1,024 words
     for (std::uint32_t axis = 0; axis < 4; ++axis) {
         Shape part = matrix;
         part.dims[axis] = 1;

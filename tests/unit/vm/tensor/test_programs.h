@@ -84,6 +84,7 @@ public:
         return add({Op::slice, {}, dtype(x), shape, {x}, 0, std::move(starts)});
     }
     std::uint32_t concat(std::uint32_t a, std::uint32_t b, std::uint32_t axis);
+    std::uint32_t kth(std::uint32_t x, std::uint32_t k);
     std::uint32_t gather(std::uint32_t table, std::uint32_t index);
     std::uint32_t scatter_add(std::uint32_t source, std::uint32_t index, std::uint32_t rows);
 
