@@ -28,7 +28,9 @@ Uint256 tax_due(const Uint256& tax, const Uint256& settled_work, const Uint256& 
 Uint256 locked_reward(const params::MarketParams& market, const Uint256& reward, const Uint256& tax,
                       const Uint256& largest, const Uint256& total) {
     static_assert(100 % params::kSolverRewardMultiple == 0);
-    const Uint256 most = tax_due(tax, largest, total) + Uint256(1);  // what is due of a stretch may be a grain more
+    // Those that begin with what the claim ends with are void, too; what is due of each may be a grain more.
+    const Uint256 fallen(types::kMaxUnsettled);
+    const Uint256 most = tax_due(tax, std::min(total, largest * fallen), total) + fallen;
     const Uint256 burned = most * Uint256(100 / params::kSolverRewardMultiple) / Uint256(market.burn_percent);
     return std::max(reward, burned + Uint256(1));
 }

@@ -18,8 +18,8 @@ namespace quern::chain::market {
 // Of the task's tax, what is due once stretches with so much work are settled; all of it with the last one.
 [[nodiscard]] Uint256 tax_due(const Uint256& tax, const Uint256& settled_work, const Uint256& total_work);
 // What a solver's lock is for (market::solver_bond): the reward of the largest stretch, `largest` of `total` work, or
-// more, so that the lock burns more than the stretch's tax. Who sees that there is no jackpot for it must not save the
-// tax by losing the claim to a friend.
+// more, so that the lock burns more than the tax of all stretches that fall with a claim. Who sees that there are no
+// jackpots for them must not save the tax by losing the claim to a friend.
 [[nodiscard]] Uint256 locked_reward(const params::MarketParams& market, const Uint256& reward, const Uint256& tax,
                                     const Uint256& largest, const Uint256& total);
 // What a forced error in one of m reports pays those who found it, all together: so that in the mean over many reports

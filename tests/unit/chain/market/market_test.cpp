@@ -291,6 +291,23 @@ TEST(Escrow, only_the_reward_follows_from_the_winning_bid) {
     EXPECT_EQ(bonds(), before);
 }
 
+// A claim that is lost takes the one behind it along, whose lock goes free: who sees that neither has a jackpot would
+// save two stretches' tax for a lock that burns one's.
+TEST(Bonds, burn_more_than_the_tax_of_all_claims_that_fall_together) {
+    const params::MarketParams market;
+    types::Task task;
+    task.total_work = 1000;
+    task.spec.money.tax = Uint256(1'000'000) * params::kGrainsPerQrn;
+    for (const std::uint64_t stretch : {1U, 250U, 333U, 500U, 700U, 1000U}) {
+        task.stretch_work = stretch;
+        const Uint256 fallen = std::min(Uint256(1000), Uint256(2 * stretch));
+        const Uint256 burned = percent_of(solver_bond(market, task), market.burn_percent);
+        const Uint256 due = task.spec.money.tax * fallen / Uint256(1000);
+        EXPECT_GT(burned, due + Uint256(1)) << stretch << ": what is due may be a grain more";
+        EXPECT_LT(burned, due + Uint256(100)) << stretch << ": and no more than that";
+    }
+}
+
 TEST(Bonds, are_the_larger_of_two_measures) {
     params::MarketParams market;
     market.dispute_cost = 10;
