@@ -184,7 +184,7 @@ Status void_report(Context& context, LoadedClaim& live, const types::Dispute& di
     const bool passed = core::is_pass_target(dispute.target);
     QUERN_CHECK(end_report(context, live, report, kWhole, passed ? "passed_wrong_result" : "wrong_probe", shares));
     QUERN_CHECK(close_moot(context, live.claim));
-    return {};
+    return begin_corrected_games(context, live);
 }
 
 // Why there is nothing left to be decided in an open one: "moot", another one has decided it; "forced", both sides say
@@ -346,6 +346,7 @@ Status punish_choice(Context& context, LoadedClaim& live, types::VerifierReport&
     if (first != open.end()) shares = shares_of(live, *first, first->rival);
     QUERN_CHECK(end_report(context, live, report, kWhole, "wrong_choice", shares));
     QUERN_CHECK(close_moot(context, live.claim));
+    QUERN_CHECK(begin_corrected_games(context, live));
     if (live.claim.state == ClaimState::revealing) return conclude_revealing(context, live, false);
     return continue_disputed(context, live);
 }
@@ -434,6 +435,7 @@ Status begin_void(Context& context, LoadedClaim& live, const std::string& reason
     claim.voided = true;
     QUERN_TRY(const std::size_t closed, close_moot(context, claim));
     if (closed == params::kMaxSwept) QUERN_CHECK(begin_next_game(context, live, claim.solver));
+    QUERN_CHECK(begin_corrected_games(context, live));
     claim.challenge_hold = market::reveal_expected(context.market(), context.market_ms);
     if (claim.open_disputes == 0 && !awaits_reveals(context, claim) && claim.commitments <= params::kMaxSwept)
         return void_claim(context, live, reason);

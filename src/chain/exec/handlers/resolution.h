@@ -50,7 +50,8 @@ void update_game(types::Dispute& dispute, const core::Game& game);
 // about the true hash; who has disputed the told one with that was right, and so was the verifier: nobody loses then.
 [[nodiscard]] Status correct_probe_games(Context& context, LoadedClaim& live, const types::VerifierReport& report,
                                          const core::OpenedChoice& choice);
-// Begins the oldest game of each verifier that plays none: after games that were corrected are closed.
+// Begins the oldest game of each verifier that plays none: after games that were corrected may have been closed, which
+// whatever closes moot ones does.
 [[nodiscard]] Status begin_corrected_games(Context& context, const LoadedClaim& live);
 // Nobody stands for the claim's history any more, nor for those of later stretches; the claim goes on as
 // continue_voided says.

@@ -467,6 +467,48 @@ TEST_F(ForcedErrors, losing_a_claim_costs_more_than_its_tax) {
     EXPECT_GT(market::percent_of(lock, world.params.market.burn_percent), Uint256(50'000));
 }
 
+// Of the games about an altered probe sixteen are closed with the opening, the rest by whatever closes moot games next:
+// the first of those that go on begins then, or nobody could ever end it.
+class LeftOverGames : public ForcedErrors {
+protected:
+    // A game that goes on, behind one that is decided and before sixteen that are; `another`, by kWhistleblower, is
+    // about to be conceded. The verifier opens.
+    void open_with(std::uint64_t id, std::uint32_t target, const AlteredProbe& about, std::uint64_t& another) {
+        const auto reports = world.reports(id);
+        const auto probe = altered_probe(report_of(id, reports[0].verifier));
+        challenge(id, watchers[0], 1, probe.true_hash, probe.challenge);
+        waiting = challenge(id, watchers[1], 1, probe.false_hash, probe.challenge);
+        for (int i = 0; i < 16; ++i) challenge(id, watchers[0], 1, probe.true_hash, probe.challenge);
+        another = challenge(id, kWhistleblower, target, about.true_hash, about.challenge);
+        world.begin();
+        expect_ok(world.send(reports[0].verifier, NativeKind::report_open, opening_of(id, reports[0])));
+    }
+    std::uint64_t waiting = 0;
+};
+
+TEST_F(LeftOverGames, leave_no_game_that_nobody_begins_when_another_report_falls) {
+    spec.windows.challenge_s = spec.windows.heartbeat_s = 400;
+    const auto id = reveal_all();
+    const auto verifier = world.reports(id)[1].verifier;
+    std::uint64_t another = 0;
+    open_with(id, 2, altered_probe(report_of(id, verifier)), another);
+    expect_ok(world.send(verifier, NativeKind::dispute_concede, types::DisputeConcedePayload{another}));
+    const auto status = world.finish();
+    EXPECT_TRUE(status) << status.error().to_string();
+    EXPECT_NE(world.dispute(waiting).deadline, 0U);
+}
+
+TEST_F(LeftOverGames, leave_no_game_that_nobody_begins_when_the_claim_falls) {
+    spec.windows.challenge_s = spec.windows.heartbeat_s = 400;
+    const auto id = reveal_all();
+    std::uint64_t another = 0;
+    open_with(id, 0, {history_opening(wrong), wrong.root, {}}, another);
+    expect_ok(world.send(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{another}));
+    const auto status = world.finish();
+    EXPECT_TRUE(status) << status.error().to_string();
+    EXPECT_NE(world.dispute(waiting).deadline, 0U);
+}
+
 TEST_F(ForcedErrors, a_false_challenge_of_a_forced_report_still_loses) {
     const auto id = reveal_all();
     const auto reports = world.reports(id);
