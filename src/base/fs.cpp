@@ -5,10 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <limits>
 #include <system_error>
+
+#include "base/atomic_file.h"
 
 namespace quern {
 inline namespace base {
@@ -86,12 +87,6 @@ Expected<Container> read_into(const std::string& path, std::size_t max_bytes) {
     }
 }
 
-std::string parent_of(const std::string& path) {
-    const auto slash = path.rfind('/');
-    if (slash == std::string::npos) return ".";
-    return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 }  // namespace
 
 bool is_disk_full(int code) { return code == ENOSPC || code == EDQUOT || code == EFBIG; }
@@ -103,28 +98,9 @@ Expected<std::string> read_text_file(const std::string& path, std::size_t max_by
 }
 
 Status write_file_atomic(const std::string& path, BytesView content, unsigned mode) {
-    static std::atomic<unsigned> counter{0};
-    const std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
-    {
-        const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
-        if (file.get() < 0) return fail_write(errno, "fs.write_failed", temporary);
-        Status written;
-        // The process's umask must not widen or narrow what was asked for.
-        if (::fchmod(file.get(), mode) != 0)
-            written = fail_errno("fs.write_failed", temporary);
-        else if (written = write_all(file.get(), content, temporary); written && ::fsync(file.get()) != 0)
-            written = fail_write(errno, "fs.write_failed", temporary);
-        if (!written) {
-            ::unlink(temporary.c_str());
-            return written;
-        }
-    }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) {
-        const auto problem = fail_write(errno, "fs.write_failed", path);
-        ::unlink(temporary.c_str());
-        return problem;
-    }
-    return sync_directory(parent_of(path));
+    QUERN_TRY(AtomicFile file, AtomicFile::create(path, mode));
+    QUERN_CHECK(file.write(content));
+    return file.commit();
 }
 
 Status write_secret_file(const std::string& path, BytesView content) { return write_file_atomic(path, content, 0600); }

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/args.h"
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -71,6 +72,37 @@ protected:
     void TearDown() override { std::filesystem::remove_all(folder_); }
     std::string folder_;
 };
+
+TEST_F(Files, a_file_in_pieces_appears_whole_or_not_at_all) {
+    const std::string path = folder_ + "/pieces";
+    const auto entries = [&] {
+        return std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator());
+    };
+    {
+        auto file = fs::AtomicFile::create(path);
+        ASSERT_TRUE(file);
+        ASSERT_TRUE(file->write(as_bytes("lost")));
+        EXPECT_EQ(entries(), 1);
+        fs::AtomicFile moved = std::move(*file);
+        ASSERT_TRUE(moved.write(as_bytes("again")));
+    }
+    EXPECT_EQ(entries(), 0);
+    auto file = fs::AtomicFile::create(path, 0640);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->write(as_bytes("one ")));
+    ASSERT_TRUE(file->write({}));
+    ASSERT_TRUE(file->write(as_bytes("two")));
+    EXPECT_FALSE(fs::exists(path));
+    ASSERT_TRUE(file->commit());
+    EXPECT_EQ(*fs::read_text_file(path, 100), "one two");
+    EXPECT_EQ(std::filesystem::status(path).permissions(), static_cast<std::filesystem::perms>(0640));
+    *file = std::move(*fs::AtomicFile::create(path));  // what was committed stays
+    EXPECT_EQ(entries(), 2);
+    file = fail("test.none");
+    EXPECT_EQ(entries(), 1);
+    EXPECT_EQ(*fs::read_text_file(path, 100), "one two");
+    EXPECT_EQ(fs::AtomicFile::create(folder_ + "/no/dir").error().name, "fs.write_failed");
+}
 
 TEST_F(Files, atomic_write_replaces_and_leaves_no_temporary) {
     const std::string path = folder_ + "/a";
