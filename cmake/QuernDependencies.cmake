@@ -30,6 +30,17 @@ target_link_libraries(quern::cryptopp INTERFACE ${CRYPTOPP_LIBRARY})
 add_library(quern::rapidjson INTERFACE IMPORTED)
 target_include_directories(quern::rapidjson INTERFACE ${RAPIDJSON_INCLUDE_DIRS})
 
+# PNG and JPEG, of quern-compile alone: as_needed keeps them out of programs that link compute/program for other things.
+find_library(SPNG_LIBRARY spng REQUIRED)
+find_path(SPNG_INCLUDE_DIR spng.h REQUIRED)
+find_library(TURBOJPEG_LIBRARY turbojpeg REQUIRED)
+find_path(TURBOJPEG_INCLUDE_DIR turbojpeg.h REQUIRED)
+set(CMAKE_LINK_LIBRARY_USING_as_needed_SUPPORTED TRUE)
+set(CMAKE_LINK_LIBRARY_USING_as_needed LINKER:--push-state,--as-needed <LINK_ITEM> LINKER:--pop-state)
+add_library(quern::image_files INTERFACE IMPORTED)
+target_include_directories(quern::image_files INTERFACE ${SPNG_INCLUDE_DIR} ${TURBOJPEG_INCLUDE_DIR})
+target_link_libraries(quern::image_files INTERFACE $<LINK_LIBRARY:as_needed,${SPNG_LIBRARY},${TURBOJPEG_LIBRARY}>)
+
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
 add_library(quern::headers INTERFACE IMPORTED)
