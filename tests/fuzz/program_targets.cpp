@@ -1,9 +1,13 @@
 // Step programs, and the files that states, models and data sets come in.
+#include <algorithm>
+
 #include "compute/core/state_content.h"
+#include "compute/program/image_file.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
 #include "fuzz/target.h"
+#include "support/image_files.h"
 #include "support/training_game.h"
 #include "vm/tensor/executor.h"
 
@@ -190,6 +194,36 @@ bool run_text_dataset(BytesView input) {
     return true;
 }
 
+// A file that gives colours gives their gray, and its pixels stay within their range at another size.
+bool check_image(BytesView input) {
+    constexpr std::uint64_t kMaxPixels = 1 << 16;
+    const auto image = program::decode_image(input, program::ImageColour::rgb, kMaxPixels);
+    const auto gray = program::decode_image(input, program::ImageColour::gray, kMaxPixels);
+    QUERN_PROPERTY(image.has_value() == gray.has_value());
+    if (!image) {
+        QUERN_PROPERTY(image.error().name == gray.error().name);
+        return false;
+    }
+    const std::uint64_t pixels = std::uint64_t{image->size.width} * image->size.height;
+    QUERN_PROPERTY(pixels > 0 && pixels <= kMaxPixels && gray->size == image->size);
+    QUERN_PROPERTY(image->values.size() == pixels * 3 && gray->values.size() == pixels);
+    QUERN_PROPERTY(program::fit_image(*image, image->size) == *image);
+    for (const program::ImageSize size : {program::ImageSize{5, 3}, program::ImageSize{40, 41}}) {
+        const program::Pixels fitted = program::fit_image(*gray, size);
+        QUERN_PROPERTY(fitted.size == size && fitted.values.size() == std::size_t{size.width} * size.height);
+        const auto [low, high] = std::minmax_element(gray->values.begin(), gray->values.end());
+        for (const std::uint8_t value : fitted.values) QUERN_PROPERTY(value >= *low && value <= *high);
+    }
+    return true;
+}
+
+// A PNG also with its checksums made right, or no change would get past them.
+bool run_image_file(BytesView input) {
+    const bool taken = check_image(input);
+    const auto repaired = test::with_right_checksums(input);
+    return (!repaired.empty() && check_image(repaired)) || taken;
+}
+
 tensor::State tiny_state(const tensor::Program& program) {
     tensor::State state;
     for (const auto& slot : program.slots)
@@ -217,6 +251,27 @@ std::vector<Seed> seeds_text_dataset() {
     return {{"text", Bytes(text.begin(), text.end())}};
 }
 
+std::vector<Seed> seeds_image_file() {
+    Bytes pixels(24 * 16 * 4);
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 11 / 3);
+    const BytesView all(pixels);
+    const BytesView colours = all.first(pixels.size() / 4 * 3);
+    Bytes chunks = test::png_head(3, 2, 8, SPNG_COLOR_TYPE_INDEXED);
+    test::append_chunk(chunks, "PLTE", Bytes{1, 2, 3, 40, 50, 60});
+    test::append_chunk(chunks, "tRNS", Bytes{0, 128});
+    test::append_chunk(chunks, "tEXt", as_bytes(std::string_view("k\0v", 3)));
+    test::append_chunk(chunks, "IDAT", test::zlib_stored(Bytes{0, 0, 1, 0, 0, 1, 1, 0}));
+    test::append_chunk(chunks, "IEND", {});
+    return {{"png_rgb", test::png_of(24, 16, colours)},
+            {"png_interlaced_alpha",
+             test::png_of(12, 8, all.first(12 * 8 * 4), {.colour = SPNG_COLOR_TYPE_TRUECOLOR_ALPHA, .interlaced = 1})},
+            {"png_gray_16", test::png_of(16, 16, all.first(512), {.colour = SPNG_COLOR_TYPE_GRAYSCALE, .depth = 16})},
+            {"png_palette", chunks},
+            {"jpeg_420", test::jpeg_of(24, 16, colours, TJSAMP_420)},
+            {"jpeg_gray", test::jpeg_of(24, 16, all.first(24 * 16), TJSAMP_GRAY, TJPF_GRAY)},
+            {"jpeg_progressive", test::jpeg_of(24, 16, colours, TJSAMP_422, TJPF_RGB, TJFLAG_PROGRESSIVE)}};
+}
+
 std::vector<Seed> seeds_safetensors() {
     const tensor::Program program = tiny_program();
     const auto model = program::export_model(program, tiny_state(program));
@@ -233,6 +288,7 @@ std::span<const Target> program_targets() {
         {"program", run_program, seeds_program, 16384},
         {"program_part", run_program_part, seeds_program_part, 512},
         {"safetensors", run_safetensors, seeds_safetensors},
+        {"image_file", run_image_file, seeds_image_file},
         {"state_content", run_state_content, seeds_state_content, 16384},
         {"state_file", run_state_file, seeds_state_file},
         {"text_dataset", run_text_dataset, seeds_text_dataset},
