@@ -13,6 +13,7 @@
 #include "bin/terminal.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/evaluate.h"
+#include "compute/program/image_dataset.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/sampler.h"
 #include "compute/program/start_program.h"
@@ -44,6 +45,12 @@ struct Options {
     std::string file;
     std::vector<std::string> texts;
     std::vector<std::string> sets;  // data tensors, in order
+    std::string folder;             // of images
+    std::string labels;
+    std::string size;
+    bool gray = false;
+    bool skip_others = false;
+    std::uint64_t per_class = 0;
     std::uint32_t context = 64;
     std::uint64_t seed = 1;
     bool bare = false;
@@ -196,7 +203,25 @@ Expected<TextDataset> read_dataset(const std::string& path) {
     return dataset;
 }
 
+// What stands beside the images, with the roots that a task names.
+Status make_image_dataset(const Options& options) {
+    QUERN_TRY(const ImageSize size, parse_image_size(options.size));
+    QUERN_TRY(const ImageDataset dataset, write_image_dataset({options.folder, options.out, options.labels, size,
+                                                               options.gray ? ImageColour::gray : ImageColour::rgb,
+                                                               options.skip_others, options.per_class}));
+    QUERN_TRY(json::Value result, json::parse(describe_image_dataset(dataset)));
+    json::Value roots = json::Value::array();
+    roots.push(hex(dataset.images_root));
+    roots.push(hex(dataset.labels_root));
+    result.set("data_roots", std::move(roots));
+    result.set("skipped", dataset.skipped);
+    print(result);
+    return {};
+}
+
 Status make_dataset(const Options& options) {
+    if (!options.folder.empty()) return make_image_dataset(options);
+    if (options.texts.empty()) return fail("compile.no_data", "name text files, or a folder by --images");
     std::vector<std::string> texts;
     for (const std::string& path : options.texts) {
         QUERN_TRY(std::string text, fs::read_text_file(path, kMaxTextBytes));
@@ -374,10 +399,22 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub->add_flag("--bare", o.bare, "zeros but for what --from gives: for a plan that begins with a start program");
     from->needs("--program");
 
-    sub = command("dataset", "Make a character-level data set of text files", make_dataset);
-    required(sub, "--out", o.out, "file of tokens to write, a byte each; beside it OUT.json, with the vocabulary");
-    sub->add_option("--vocabulary-of", o.data, "file of tokens whose characters a trained model knows");
-    sub->add_option("FILE", o.texts, "text files, joined in this order")->required();
+    sub = command("dataset", "Make a data set of text files, by characters, or of a folder of images", make_dataset);
+    required(sub, "--out", o.out, "file of tokens or pixels to write, a byte each; beside it OUT.json describes it");
+    CLI::Option* vocabulary =
+        sub->add_option("--vocabulary-of", o.data, "file of tokens whose characters a trained model knows");
+    CLI::Option* texts = sub->add_option("FILE", o.texts, "text files, joined in this order");
+    CLI::Option* images = sub->add_option("--images", o.folder, "folder with a folder of PNG and JPEG files per class");
+    images->excludes(texts)->excludes(vocabulary);
+    const auto of_images = [&](CLI::Option* option) { option->needs(images); };
+    images->needs(sub->add_option("--size", o.size, "of each image, WIDTHxHEIGHT: cropped to its middle and resized"));
+    images->needs(sub->add_option("--labels", o.labels, "file of class numbers to write"));
+    of_images(sub->get_option("--size"));
+    of_images(sub->get_option("--labels"));
+    of_images(sub->add_flag("--gray", o.gray, "one channel, not three"));
+    of_images(sub->add_flag("--skip-others", o.skip_others, "leave out files that are no images, do not refuse them"));
+    of_images(sub->add_option("--limit", o.per_class, "so many images of each class at most, the first by name")
+                  ->check(CLI::PositiveNumber));
 
     sub = command("arch", "Write the architecture of a small transformer that fits a data set", make_architecture);
     required(sub, "--data", o.data, "file of tokens of the subcommand dataset");
