@@ -486,15 +486,7 @@ Status conclude_revealing(Context& context, LoadedClaim& live, bool deadline_pas
         const auto silent = [](const types::VerifierReport& report) { return !report.revealed(); };
         QUERN_CHECK(dismiss_silent(context, live, silent, "no_reveal"));
     }
-    if (claim.passes < claim.revealed) {
-        QUERN_TRY(const auto reports, load_reports(context.state, claim));
-        QUERN_TRY(bool waits, has_open_game(context, claim, claim.solver));
-        for (const auto& report : reports) {
-            if (!is_active(report) || report.pass) continue;
-            QUERN_CHECK(open_report_dispute(context, live, report, waits));
-            waits = true;
-        }
-    }
+    QUERN_CHECK(open_report_disputes(context, live));
     return await_challenges(context, live, "reports_revealed");
 }
 

@@ -273,6 +273,8 @@ Status open_dispute(Context& context, LoadedClaim& live, NewDispute opened, bool
     return {};
 }
 
+namespace {
+
 Status open_report_dispute(Context& context, LoadedClaim& live, const types::VerifierReport& report, bool waits) {
     auto& [task, claim] = live;
     NewDispute opened;
@@ -284,6 +286,20 @@ Status open_report_dispute(Context& context, LoadedClaim& live, const types::Ver
     QUERN_TRY(opened.game, core::open_history_game(game_context(live), claim.history_root, report.rival_root,
                                                    market::dispute_clock(context.market(), task), context.market_ms));
     return open_dispute(context, live, std::move(opened), waits);
+}
+
+}  // namespace
+
+Status open_report_disputes(Context& context, LoadedClaim& live) {
+    if (live.claim.passes >= live.claim.revealed) return {};
+    QUERN_TRY(const auto reports, load_reports(context.state, live.claim));
+    QUERN_TRY(bool waits, has_open_game(context, live.claim, live.claim.solver));
+    for (const auto& report : reports) {
+        if (!is_fail(report)) continue;
+        QUERN_CHECK(open_report_dispute(context, live, report, waits));
+        waits = true;
+    }
+    return {};
 }
 
 void update_game(types::Dispute& dispute, const core::Game& game) {
@@ -433,6 +449,10 @@ Status begin_void(Context& context, LoadedClaim& live, const std::string& reason
     QUERN_CHECK(void_later(context, live));
     QUERN_CHECK(release_custodians(context, claim.id));  // they are in no game, and cannot answer any more
     claim.voided = true;
+    // Who has shown that it found the history wrong plays for it, whatever else brings the claim down: else a lie falls
+    // cheaply with what its solver gives to a friend.
+    if (claim.state == ClaimState::revealing && !market::is_history_lost(claim))
+        QUERN_CHECK(open_report_disputes(context, live));
     QUERN_TRY(const std::size_t closed, close_moot(context, claim));
     if (closed == params::kMaxSwept) QUERN_CHECK(begin_next_game(context, live, claim.solver));
     QUERN_CHECK(begin_corrected_games(context, live));

@@ -28,9 +28,8 @@ struct NewDispute {
                                            const types::Address& defender);
 // Stores the dispute and counts it in the claim. `waits`: has_open_game of its defender.
 [[nodiscard]] Status open_dispute(Context& context, LoadedClaim& live, NewDispute dispute, bool waits);
-// A verifier's FAIL: its own history against the solver's.
-[[nodiscard]] Status open_report_dispute(Context& context, LoadedClaim& live, const types::VerifierReport& report,
-                                         bool waits);
+// A dispute for each FAIL that is revealed: the verifier's own history against the solver's.
+[[nodiscard]] Status open_report_disputes(Context& context, LoadedClaim& live);
 
 // Puts a changed game back into its dispute (deadline included: 0 while it waits) without storing it.
 void update_game(types::Dispute& dispute, const core::Game& game);

@@ -571,6 +571,40 @@ TEST_F(Tranches, a_wrong_one_costs_its_lock_though_the_one_before_falls_for_want
     EXPECT_EQ(locked(kSolver), lock()) << "two verifiers have shown that it lied, and it keeps its bond";
 }
 
+// The stretch before a lie is right, and its solver gives it to a friend when the first FAIL about the lie is shown.
+TEST_F(Tranches, a_wrong_one_costs_its_lock_though_the_one_before_is_given_to_a_friend) {
+    const auto id = begin_two(wrong_second, wrong_second);
+    const auto steps = market::stretch_of(world.task(id), 1);
+    const auto live = world.live_stretch(id, 1);
+    std::vector<ReportData> reports;
+    for (const auto& each : live.reports) {
+        reports.push_back(make_report(live, each.verifier, all, false, all.root_of(steps), 1));
+        expect_ok(world.one(each.verifier, NativeKind::custody_receipt, types::CustodyReceiptPayload{id, 1, true}));
+    }
+    for (std::size_t i = 0; i < reports.size(); ++i)
+        expect_ok(world.one(live.reports[i].verifier, NativeKind::verify_commit,
+                            types::VerifyCommitPayload{id, 1, reports[i].sealed.commitment}));
+    const auto given = accuse(id, 0, wrong_first);
+    auto reveal = core::make_reveal(reports[0].sealed, id, reports[0].sealed.true_index, 1);
+    reveal.initial_path = core::history_path(all.roots_of(steps), 0);
+    expect_ok(world.one(live.reports[0].verifier, NativeKind::verify_reveal, reveal));
+    ASSERT_EQ(claim_of(id, 1).state, ClaimState::revealing);
+    expect_ok(world.one(kSolver, NativeKind::dispute_concede, types::DisputeConcedePayload{given}));
+    EXPECT_TRUE(claim_of(id, 1).voided);
+    ASSERT_EQ(claim_of(id, 1).state, ClaimState::disputed);
+    ASSERT_EQ(claim_of(id, 1).disputes.size(), 1U);
+    EXPECT_EQ(locked(kSolver), lock()) << "of the second, for what was found there";
+    expect_ok(world.one(kSolver, NativeKind::dispute_concede,
+                        types::DisputeConcedePayload{claim_of(id, 1).disputes.front()}));
+    const auto task = world.task(id);
+    ASSERT_EQ(task.slashes.size(), 2U);
+    EXPECT_EQ(task.slashes[1].amount, lock());
+    for (const auto& each : live.reports)
+        EXPECT_EQ(paid(task.payments, each.verifier, "verifier_fee"), fee()) << "whoever may have found it";
+    EXPECT_EQ(task.state, TaskState::open);
+    EXPECT_EQ(locked(kSolver), Uint256());
+}
+
 // A clock has the time of one game; a solver answers for two claims at once.
 TEST_F(Tranches, have_the_time_for_a_game_about_each_of_two_claims) {
     spec.windows.heartbeat_s = 60;
