@@ -6,8 +6,8 @@
 
 #include <atomic>
 #include <cerrno>
-#include <system_error>
 
+#include "base/file_write.h"
 #include "base/fs.h"
 
 namespace quern {
@@ -15,11 +15,7 @@ inline namespace base {
 namespace fs {
 namespace {
 
-// `code` is an argument, so that it is read before anything else is called.
-tl::unexpected<Error> fail_write(int code, const std::string& path) {
-    return fault(is_disk_full(code) ? kDiskFull : "fs.write_failed",
-                 path + ": " + std::generic_category().message(code));
-}
+constexpr std::string_view kFailed = "fs.write_failed";
 
 std::string parent_of(const std::string& path) {
     const auto slash = path.rfind('/');
@@ -33,28 +29,18 @@ Expected<AtomicFile> AtomicFile::create(const std::string& path, unsigned mode) 
     static std::atomic<unsigned> counter{0};
     std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter++);
     const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (descriptor < 0) return fail_write(errno, temporary);
+    if (descriptor < 0) return fail_write(errno, kFailed, temporary);
     AtomicFile file(path, std::move(temporary), descriptor);
     // The process's umask must not widen or narrow what was asked for.
-    if (::fchmod(descriptor, mode) != 0) return fail_write(errno, file.temporary_);
+    if (::fchmod(descriptor, mode) != 0) return fail_write(errno, kFailed, file.temporary_);
     return file;
 }
 
-Status AtomicFile::write(BytesView content) {
-    while (!content.empty()) {
-        const ssize_t written = ::write(descriptor_, content.data(), content.size());
-        if (written < 0) {
-            if (errno == EINTR) continue;
-            return fail_write(errno, temporary_);
-        }
-        content = content.subspan(static_cast<std::size_t>(written));
-    }
-    return {};
-}
+Status AtomicFile::write(BytesView content) { return write_all(descriptor_, content, temporary_); }
 
 Status AtomicFile::commit() {
-    if (::fsync(descriptor_) != 0) return fail_write(errno, temporary_);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return fail_write(errno, path_);
+    if (::fsync(descriptor_) != 0) return fail_write(errno, kFailed, temporary_);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return fail_write(errno, kFailed, path_);
     temporary_.clear();
     return sync_directory(parent_of(path_));
 }

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/atomic_file.h"
+#include "base/file_write.h"
 
 namespace quern {
 inline namespace base {
@@ -44,22 +45,6 @@ tl::unexpected<Error> fail_code(int code, std::string_view name, const std::stri
 tl::unexpected<Error> fail_errno(std::string_view name, const std::string& path) {
     return fail_code(errno, name, path);
 }
-tl::unexpected<Error> fail_write(int code, std::string_view name, const std::string& path) {
-    return fail_code(code, is_disk_full(code) ? kDiskFull : name, path);
-}
-
-Status write_all(int descriptor, BytesView content, const std::string& path) {
-    while (!content.empty()) {
-        const ssize_t written = ::write(descriptor, content.data(), content.size());
-        if (written < 0) {
-            if (errno == EINTR) continue;
-            return fail_write(errno, "fs.write_failed", path);
-        }
-        content = content.subspan(static_cast<std::size_t>(written));
-    }
-    return {};
-}
-
 template <class Container>
 Expected<Container> read_into(const std::string& path, std::size_t max_bytes) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -88,6 +73,22 @@ Expected<Container> read_into(const std::string& path, std::size_t max_bytes) {
 }
 
 }  // namespace
+
+tl::unexpected<Error> fail_write(int code, std::string_view name, const std::string& path) {
+    return fail_code(code, is_disk_full(code) ? kDiskFull : name, path);
+}
+
+Status write_all(int descriptor, BytesView content, const std::string& path) {
+    while (!content.empty()) {
+        const ssize_t written = ::write(descriptor, content.data(), content.size());
+        if (written < 0) {
+            if (errno == EINTR) continue;
+            return fail_write(errno, "fs.write_failed", path);
+        }
+        content = content.subspan(static_cast<std::size_t>(written));
+    }
+    return {};
+}
 
 bool is_disk_full(int code) { return code == ENOSPC || code == EDQUOT || code == EFBIG; }
 

@@ -14,6 +14,7 @@
 #include "base/args.h"
 #include "base/fs.h"
 #include "base/uint256.h"
+#include "bin/program_file.h"
 #include "bin/terminal.h"
 #include "chain/params/params.h"
 #include "compute/core/state_content.h"
@@ -323,11 +324,7 @@ int content_get(rpc::Client& client, const Options& options, const std::string& 
 // The file of a state whose slots are contents, under the names that the program gives them.
 Expected<Bytes> fetch_state(rpc::Client& client, const std::string& program_file, const Hash32& id) {
     namespace core = compute::core;
-    QUERN_TRY(const Bytes encoded, fs::read_file(program_file, vm::tensor::kMaxProgramBytes));
-    auto decoded = vm::tensor::decode_program(encoded);
-    if (!decoded)
-        return detailed(decoded.error(), program_file + " is no program of quern-compile: " + decoded.error().detail);
-    const vm::tensor::Program program = std::move(*decoded);
+    QUERN_TRY(const vm::tensor::Program program, read_program(program_file));
     QUERN_TRY(const Bytes content, fetch_bytes(client, id, core::state_content_bytes(program)));
     QUERN_TRY(const std::vector<Hash32> roots, core::slot_roots(content));
     QUERN_TRY(core::StateParts parts, core::decode_state(program, vm::tensor::state_root(roots), content));

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/thread_pool.h"
+#include "bin/program_file.h"
 #include "bin/terminal.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/evaluate.h"
@@ -72,13 +73,6 @@ Expected<Architecture> read_architecture(const std::string& path) {
     auto architecture = parse_architecture(text);
     if (!architecture) return detailed(architecture.error(), path + ": " + architecture.error().detail);
     return architecture;
-}
-
-Expected<Program> read_program(const std::string& path) {
-    QUERN_TRY(const Bytes bytes, fs::read_file(path, tensor::kMaxProgramBytes));
-    auto program = tensor::decode_program(bytes);
-    if (!program) return detailed(program.error(), path + " is no program of quern-compile: " + program.error().detail);
-    return program;
 }
 
 std::uint64_t parameter_count(const Program& program) {

@@ -220,11 +220,11 @@ Status check_genesis(const Genesis& genesis) {
                             genesis.params.staking.min_validator_stake.to_decimal() + " (min_validator_stake)");
     }
     std::set<std::pair<types::Role, types::Address>> bonds;
+    const Uint256 least = market::min_bond(genesis.params.market);
     for (const auto& bond : genesis.bonds) {
         if (!bonds.insert({bond.role, bond.address}).second)
             return fail("genesis.duplicate_address", to_hex0x(bond.address));
         QUERN_CHECK(count(bond.amount));
-        const Uint256 least = market::min_bond(genesis.params.market);
         if (bond.amount < least)
             return fail("genesis.bond_too_small", std::string(types::to_string(bond.role)) + " " +
                                                       to_hex0x(bond.address) + " bonds " + bond.amount.to_decimal() +

@@ -112,6 +112,22 @@ public:
         if (!string) return wrong_type(key, *value, "a string");
         return std::string(*string);
     }
+    // One of `known` names, where the field is there; `unknown` is the error of another.
+    template <class Kind, std::size_t n>
+    Status optional_choice(std::string_view key, const std::pair<std::string_view, Kind> (&known)[n], Kind& result,
+                           std::string_view unknown) {
+        if (find(key) == nullptr) return {};
+        QUERN_TRY(const std::string name, text(key));
+        std::string names;
+        for (const auto& [each, kind] : known) {
+            if (name == each) {
+                result = kind;
+                return {};
+            }
+            names.append(names.empty() ? "" : ", ").append(each);
+        }
+        return fail(unknown, name + "; known: " + names);
+    }
     Status size(std::string_view key, std::uint32_t& result) {
         QUERN_TRY(const json::Value* value, require(key));
         if (!value->is_integer()) return wrong_type(key, *value, "an integer");
@@ -278,25 +294,18 @@ Status read_input(Fields fields, LayersSpec& model) {
     return fields.finish();
 }
 
-Status read_loss(Fields& fields, LayersSpec::Loss& loss) {
-    if (fields.find("loss") == nullptr) return {};
-    QUERN_TRY(const std::string name, fields.text("loss"));
-    for (const auto& [known, value] : {std::pair("cross_entropy", LayersSpec::Loss::cross_entropy),
-                                       std::pair("mse", LayersSpec::Loss::mean_squared_error),
-                                       std::pair("binary_cross_entropy", LayersSpec::Loss::binary_cross_entropy)})
-        if (name == known) {
-            loss = value;
-            return {};
-        }
-    return fail("arch.unknown_loss", name + "; known: cross_entropy, mse, binary_cross_entropy");
-}
+constexpr std::pair<std::string_view, LayersSpec::Loss> kLosses[] = {
+    {"cross_entropy", LayersSpec::Loss::cross_entropy},
+    {"mse", LayersSpec::Loss::mean_squared_error},
+    {"binary_cross_entropy", LayersSpec::Loss::binary_cross_entropy},
+};
 
 Status read_model(Fields fields, LayersSpec& model) {
     QUERN_TRY(Fields input, fields.object("input"));
     QUERN_CHECK(read_input(std::move(input), model));
     QUERN_TRY(model.layers, read_layers(fields, "layers", 0));
     QUERN_CHECK(fields.size("outputs", model.outputs));
-    QUERN_CHECK(read_loss(fields, model.loss));
+    QUERN_CHECK(fields.optional_choice("loss", kLosses, model.loss, "arch.unknown_loss"));
     return fields.finish();
 }
 
@@ -325,13 +334,10 @@ Status read_betas(Fields& fields, OptimizerConfig& config) {
     return fields.number((*betas)[1], fields.name("betas[1]"), config.beta2, 0.0F, 1.0F);
 }
 
-Status read_schedule(Fields& fields, OptimizerConfig::Schedule& schedule) {
-    if (fields.find("schedule") == nullptr) return {};
-    QUERN_TRY(const std::string name, fields.text("schedule"));
-    if (name != "linear" && name != "cosine") return fail("arch.unknown_schedule", name + "; known: linear, cosine");
-    schedule = name == "cosine" ? OptimizerConfig::Schedule::cosine : OptimizerConfig::Schedule::linear;
-    return {};
-}
+constexpr std::pair<std::string_view, OptimizerConfig::Schedule> kSchedules[] = {
+    {"linear", OptimizerConfig::Schedule::linear},
+    {"cosine", OptimizerConfig::Schedule::cosine},
+};
 
 Status read_optimizer(Fields fields, OptimizerConfig& config) {
     QUERN_TRY(const std::string type, fields.text("type"));
@@ -355,7 +361,7 @@ Status read_optimizer(Fields fields, OptimizerConfig& config) {
     QUERN_CHECK(fields.optional_number("weight_decay", config.weight_decay, 0.0F, 1e3F));
     QUERN_CHECK(fields.optional_number("grad_clip", config.clip_norm, 0.0F, 1e6F));
     QUERN_CHECK(fields.optional_number("final_lr", config.final_rate, 0.0F, 1.0001F));
-    QUERN_CHECK(read_schedule(fields, config.schedule));
+    QUERN_CHECK(fields.optional_choice("schedule", kSchedules, config.schedule, "arch.unknown_schedule"));
     QUERN_CHECK(fields.optional_size("warmup", config.warmup));
     QUERN_CHECK(fields.optional_size("total_steps", config.total_steps));
     for (const std::uint32_t steps : {config.warmup, config.total_steps})

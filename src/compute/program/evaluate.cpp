@@ -12,11 +12,7 @@ namespace {
 using vm::tensor::State;
 using vm::tensor::Tensor;
 
-Expected<std::size_t> slot_index(const Program& program, std::string_view name) {
-    for (std::size_t s = 0; s < program.slots.size(); ++s)
-        if (program.slots[s].name == name) return s;
-    return fail("evaluate.missing_slot", std::string(name));
-}
+constexpr std::string_view kMissing = "evaluate.missing_slot";
 
 // Row `row` of a matrix.
 std::vector<double> row_of(const Tensor& matrix, std::uint64_t row) {
@@ -53,12 +49,12 @@ Expected<Evaluation> evaluate(const Architecture& architecture, const Program& t
     QUERN_TRY(const BuiltProgram built, build_evaluation_program(architecture));
     const Program& program = built.program;
     State state = initial_state(built, 0);
-    QUERN_TRY(const std::size_t first, slot_index(program, "first"));
-    QUERN_TRY(const std::size_t outputs, slot_index(program, "outputs"));
-    QUERN_TRY(const std::size_t targets, slot_index(program, "targets"));
+    QUERN_TRY(const std::size_t first, slot_index(program, "first", kMissing));
+    QUERN_TRY(const std::size_t outputs, slot_index(program, "outputs", kMissing));
+    QUERN_TRY(const std::size_t targets, slot_index(program, "targets", kMissing));
     for (std::size_t s = 0; s < program.slots.size(); ++s) {
         if (s == first || s == outputs || s == targets || s == program.header.loss_slot) continue;
-        QUERN_TRY(const std::size_t from, slot_index(training_program, program.slots[s].name));
+        QUERN_TRY(const std::size_t from, slot_index(training_program, program.slots[s].name, kMissing));
         state[s] = trained[from];
     }
     QUERN_CHECK(vm::tensor::check_state(program, state));

@@ -105,4 +105,10 @@ std::vector<std::string> take_parameters(const Program& earlier, const vm::tenso
     return common_parameters(earlier, program);
 }
 
+Expected<std::size_t> slot_index(const Program& program, std::string_view name, std::string_view missing) {
+    for (std::size_t s = 0; s < program.slots.size(); ++s)
+        if (program.slots[s].name == name) return s;
+    return fail(missing, std::string(name));
+}
+
 }  // namespace quern::compute::program

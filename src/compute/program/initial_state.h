@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compute/program/builder.h"
@@ -29,6 +30,10 @@ namespace quern::compute::program {
 // Puts them, from a state of the earlier training, in the place of those of `state`, and gives their names.
 std::vector<std::string> take_parameters(const vm::tensor::Program& earlier, const vm::tensor::State& trained,
                                          const vm::tensor::Program& program, vm::tensor::State& state);
+
+// The slot of that name; `missing` is the error when there is none.
+[[nodiscard]] Expected<std::size_t> slot_index(const vm::tensor::Program& program, std::string_view name,
+                                               std::string_view missing);
 
 // The standard normal quantile of p = (2k + 1) 2^-24, k < 2^23, as binary32 bits.
 [[nodiscard]] std::uint32_t normal_quantile_bits(std::uint32_t k);

@@ -17,11 +17,7 @@ namespace {
 
 constexpr std::uint32_t kSampleDomain = 0x53414d50;  // "SAMP"
 
-Expected<std::size_t> slot_index(const Program& program, std::string_view name) {
-    for (std::size_t s = 0; s < program.slots.size(); ++s)
-        if (program.slots[s].name == name) return s;
-    return fail("sample.missing_parameter", std::string(name));
-}
+constexpr std::string_view kMissing = "sample.missing_parameter";
 
 // Smallest token whose cumulative probability exceeds `uniform` in [0, 1); the last one that has any, if rounding
 // leaves the sum below it.
@@ -67,13 +63,13 @@ Expected<std::string> sample_text(const TransformerSpec& spec, const Program& tr
     State state = initial_state(built, 0);
     for (std::size_t s = 0; s < program.slots.size(); ++s) {
         if ((program.slots[s].flags & vm::tensor::kSlotParameter) == 0) continue;
-        QUERN_TRY(const std::size_t from, slot_index(training_program, program.slots[s].name));
+        QUERN_TRY(const std::size_t from, slot_index(training_program, program.slots[s].name, kMissing));
         state[s] = trained[from];
     }
     QUERN_CHECK(vm::tensor::check_state(program, state));
-    QUERN_TRY(const std::size_t tokens_slot, slot_index(program, "tokens"));
-    QUERN_TRY(const std::size_t temperature_slot, slot_index(program, "inverse_temperature"));
-    QUERN_TRY(const std::size_t output_slot, slot_index(program, "probabilities"));
+    QUERN_TRY(const std::size_t tokens_slot, slot_index(program, "tokens", kMissing));
+    QUERN_TRY(const std::size_t temperature_slot, slot_index(program, "inverse_temperature", kMissing));
+    QUERN_TRY(const std::size_t output_slot, slot_index(program, "probabilities", kMissing));
     state[temperature_slot].words[0] = __builtin_bit_cast(std::uint32_t, 1.0F / options.temperature);
 
     QUERN_TRY(std::vector<std::uint32_t> tokens, tokens_of(options.prompt, vocabulary));

@@ -121,6 +121,26 @@ TEST(Optimizer, momentum_follows_its_formula) {
     compare(config, 20, with(vx), with(vy));
 }
 
+// Adam with its decay in the gradient, or AdamW with it beside; beta1 0.9.
+void compare_adam(const OptimizerConfig& config, double beta2, double decay) {
+    const bool decoupled = config.type == OptimizerConfig::Type::adamw;
+    struct Moments {
+        double m = 0, v = 0;
+    } mx, my;
+    const auto with = [&](Moments& s) {
+        return [&, &s = s](double p, double g, int t, bool decays) {
+            if (decays && !decoupled) g += decay * p;
+            s.m = 0.9 * s.m + 0.1 * g;
+            s.v = beta2 * s.v + (1 - beta2) * g * g;
+            const double rate = rate_at(config, t);
+            const double m = s.m / (1 - std::pow(0.9, t + 1));
+            const double v = s.v / (1 - std::pow(beta2, t + 1));
+            return p * (decays && decoupled ? 1 - rate * decay : 1) - rate * m / (std::sqrt(v) + 1e-8);
+        };
+    };
+    compare(config, 40, with(mx), with(my));
+}
+
 TEST(Optimizer, adamw_follows_its_formula) {
     OptimizerConfig config;
     config.learning_rate = 0.05F;
@@ -129,20 +149,7 @@ TEST(Optimizer, adamw_follows_its_formula) {
     config.weight_decay = 0.1F;
     config.warmup = 5;
     config.total_steps = 30;
-    struct Moments {
-        double m = 0, v = 0;
-    } mx, my;
-    const auto with = [&](Moments& s) {
-        return [&s, &config](double p, double g, int t, bool decays) {
-            s.m = 0.9 * s.m + 0.1 * g;
-            s.v = 0.95 * s.v + 0.05 * g * g;
-            const double rate = rate_at(config, t);
-            const double m = s.m / (1 - std::pow(0.9, t + 1));
-            const double v = s.v / (1 - std::pow(0.95, t + 1));
-            return p * (decays ? 1 - rate * 0.1 : 1) - rate * m / (std::sqrt(v) + 1e-8);
-        };
-    };
-    compare(config, 40, with(mx), with(my));
+    compare_adam(config, 0.95, 0.1);
 }
 
 TEST(Optimizer, adam_adds_its_decay_to_the_gradient) {
@@ -150,20 +157,7 @@ TEST(Optimizer, adam_adds_its_decay_to_the_gradient) {
     config.type = OptimizerConfig::Type::adam;
     config.learning_rate = 0.05F;
     config.weight_decay = 0.5F;
-    struct Moments {
-        double m = 0, v = 0;
-    } mx, my;
-    const auto with = [&](Moments& s) {
-        return [&s](double p, double g, int t, bool decays) {
-            if (decays) g += 0.5 * p;
-            s.m = 0.9 * s.m + 0.1 * g;
-            s.v = 0.999 * s.v + 0.001 * g * g;
-            const double m = s.m / (1 - std::pow(0.9, t + 1));
-            const double v = s.v / (1 - std::pow(0.999, t + 1));
-            return p - 0.05 * m / (std::sqrt(v) + 1e-8);
-        };
-    };
-    compare(config, 40, with(mx), with(my));
+    compare_adam(config, 0.999, 0.5);
 }
 
 TEST(Optimizer, lion_follows_its_formula_and_a_cosine) {

@@ -1,0 +1,20 @@
+// Program files as the command line names them. Used by src/bin only.
+#pragma once
+
+#include <string>
+
+#include "base/expected.h"
+#include "base/fs.h"
+#include "vm/tensor/graph.h"
+
+namespace quern {
+
+// Errors: fs.*, and what decoding gives, with the file's name.
+[[nodiscard]] inline Expected<vm::tensor::Program> read_program(const std::string& path) {
+    QUERN_TRY(const Bytes bytes, fs::read_file(path, vm::tensor::kMaxProgramBytes));
+    auto program = vm::tensor::decode_program(bytes);
+    if (!program) return detailed(program.error(), path + " is no program of quern-compile: " + program.error().detail);
+    return program;
+}
+
+}  // namespace quern
