@@ -41,6 +41,15 @@ add_library(quern::image_files INTERFACE IMPORTED)
 target_include_directories(quern::image_files INTERFACE ${SPNG_INCLUDE_DIR} ${TURBOJPEG_INCLUDE_DIR})
 target_link_libraries(quern::image_files INTERFACE $<LINK_LIBRARY:as_needed,${SPNG_LIBRARY},${TURBOJPEG_LIBRARY}>)
 
+# The messages of ONNX files; of the library's parts the one without its checker and its operators.
+find_package(Protobuf REQUIRED)
+find_library(ONNX_PROTO_LIBRARY onnx_proto REQUIRED)
+find_path(ONNX_INCLUDE_DIR onnx/onnx-ml.pb.h REQUIRED)
+add_library(quern::onnx_messages INTERFACE IMPORTED)
+target_include_directories(quern::onnx_messages SYSTEM INTERFACE ${ONNX_INCLUDE_DIR} ${Protobuf_INCLUDE_DIRS})
+target_compile_definitions(quern::onnx_messages INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)
+target_link_libraries(quern::onnx_messages INTERFACE $<LINK_LIBRARY:as_needed,${ONNX_PROTO_LIBRARY},${Protobuf_LIBRARIES}>)
+
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 find_path(EXPECTED_INCLUDE_DIR tl/expected.hpp REQUIRED)
 add_library(quern::headers INTERFACE IMPORTED)

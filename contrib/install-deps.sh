@@ -10,6 +10,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config
   libboost-dev libssl-dev libsecp256k1-dev libleveldb-dev libcrypto++-dev libjemalloc-dev
   rapidjson-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev libspng-dev libturbojpeg0-dev
+  libonnx-dev libprotobuf-dev
   python3 gnuplot-nox iproute2
 )
 more=(autoconf git ca-certificates libtorch-dev libopenblas0-openmp libgtest-dev libgmock-dev xz-utils)

@@ -16,6 +16,7 @@
 #include "compute/program/evaluate.h"
 #include "compute/program/image_dataset.h"
 #include "compute/program/initial_state.h"
+#include "compute/program/model_file.h"
 #include "compute/program/sampler.h"
 #include "compute/program/start_program.h"
 #include "compute/program/state_file.h"
@@ -67,13 +68,6 @@ json::Value dims_of(const Shape& shape) {
 }
 
 void print(const json::Value& value) { std::printf("%s\n", value.dump_pretty().c_str()); }
-
-Expected<Architecture> read_architecture(const std::string& path) {
-    QUERN_TRY(const std::string text, fs::read_text_file(path, kMaxArchitectureBytes));
-    auto architecture = parse_architecture(text);
-    if (!architecture) return detailed(architecture.error(), path + ": " + architecture.error().detail);
-    return architecture;
-}
 
 std::uint64_t parameter_count(const Program& program) {
     std::uint64_t count = 0;
@@ -317,6 +311,8 @@ Status export_trained(const Options& options) {
 
 Status sample(const Options& options) {
     QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
+    if (!architecture.is_transformer())
+        return fail("compile.no_transformer", options.arch + " describes no transformer");
     QUERN_TRY(const Program program, read_program(options.program));
     QUERN_TRY(const Bytes state_bytes, fs::read_file(options.state, kMaxFileBytes));
     QUERN_TRY(const tensor::State state, read_state(program, state_bytes));
@@ -443,7 +439,11 @@ void declare(CLI::App& app, Options& o, Action& action) {
     required(sub, "--state", o.state, "state file (safetensors)");
     required(sub, "--arch", o.arch,
              "architecture JSON of the program; how many elements there are follows from the files");
-    sub->add_option("--data", o.sets, "inputs, then targets: files of elements")->required()->expected(2)->take_all();
+    sub->add_option("--data", o.sets,
+                    "inputs, then targets, or of a model of the next token its tokens: files of elements")
+        ->required()
+        ->expected(1, 2)
+        ->take_all();
     app.require_subcommand(1);
 }
 

@@ -1,8 +1,11 @@
 // Step programs, and the files that states, models and data sets come in.
 #include <algorithm>
 
+#include "base/fs.h"
 #include "compute/core/state_content.h"
 #include "compute/program/image_file.h"
+#include "compute/program/network_lowering.h"
+#include "compute/program/onnx_file.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
@@ -224,6 +227,36 @@ bool run_image_file(BytesView input) {
     return (!repaired.empty() && check_image(repaired)) || taken;
 }
 
+// What is read is laid into a program, for a batch of two of the input that its dims say, and that one is valid.
+bool run_onnx_file(BytesView input) {
+    constexpr std::uint64_t kMaxInput = 4096;
+    constexpr std::uint32_t kBatch = 2;
+    const auto network = program::read_onnx(input);
+    if (!network) return false;
+    std::uint64_t size = 1;
+    for (std::size_t i = 1; i < network->input_dims.size(); ++i) {
+        const std::uint64_t dim = std::max<std::uint64_t>(network->input_dims[i], 1);
+        if (dim > kMaxInput / size) return true;
+        size *= dim;
+    }
+    for (const bool training : {false, true}) {
+        program::Builder b;
+        b.set_loss_slot(b.slot("loss", tensor::DType::f32, program::scalar_shape(), program::Initializer::zeros()));
+        const auto x = b.slot("x", tensor::DType::f32, program::matrix_shape(kBatch, static_cast<std::uint32_t>(size)),
+                              program::Initializer::zeros());
+        program::LayersSlots slots;
+        const auto key = b.seed();
+        const auto y = program::apply_network(b, *network, {}, {x, kBatch, {}}, {training, key}, slots).rows;
+        if (b.failed()) continue;
+        b.update(b.slot("y", tensor::DType::f32, b.shape(y), program::Initializer::zeros()), y);
+        const auto built = b.finish();
+        if (!built) continue;
+        QUERN_ACCEPTED(tensor::validate(built->program));
+        QUERN_PROPERTY(built->initializers.size() == built->program.slots.size());
+    }
+    return true;
+}
+
 tensor::State tiny_state(const tensor::Program& program) {
     tensor::State state;
     for (const auto& slot : program.slots)
@@ -272,6 +305,16 @@ std::vector<Seed> seeds_image_file() {
             {"jpeg_progressive", test::jpeg_of(24, 16, colours, TJSAMP_422, TJPF_RGB, TJFLAG_PROGRESSIVE)}};
 }
 
+std::vector<Seed> seeds_onnx_file() {
+    std::vector<Seed> seeds;
+    for (const char* name : {"gru", "gru-eval", "zoo-eval"}) {
+        const auto file = fs::read_file(std::string(QUERN_ONNX_VECTORS) + "/" + name + ".onnx", 1U << 20);
+        QUERN_ACCEPTED(file);
+        seeds.push_back({name, *file});
+    }
+    return seeds;
+}
+
 std::vector<Seed> seeds_safetensors() {
     const tensor::Program program = tiny_program();
     const auto model = program::export_model(program, tiny_state(program));
@@ -289,6 +332,7 @@ std::span<const Target> program_targets() {
         {"program_part", run_program_part, seeds_program_part, 512},
         {"safetensors", run_safetensors, seeds_safetensors},
         {"image_file", run_image_file, seeds_image_file},
+        {"onnx_file", run_onnx_file, seeds_onnx_file, 16384},
         {"state_content", run_state_content, seeds_state_content, 16384},
         {"state_file", run_state_file, seeds_state_file},
         {"text_dataset", run_text_dataset, seeds_text_dataset},

@@ -191,6 +191,8 @@ def check_include(path, module, quoted, target):
         yield "RapidJSON only in base/json.cpp"
     if target in ("spng.h", "turbojpeg.h") and path != "compute/program/image_file.cpp":
         yield "decoders of images only in compute/program/image_file.cpp"
+    if target.startswith(("onnx/", "google/protobuf/")) and path != "compute/program/onnx_file.cpp":
+        yield "ONNX's messages only in compute/program/onnx_file.cpp"
     if in_any(path, NO_LIBM) and target in LIBM_HEADERS:
         yield f"<{target}> is forbidden here: results differ between libraries"
     if in_any(path, PURE) and target in PURE_HEADERS:
@@ -298,6 +300,8 @@ BAD = [
     ("node/a.cpp", "#include <torch/torch.h>\n", "libtorch"),
     ("compute/program/a.cpp", "#include <spng.h>\n", "image_file.cpp"),
     ("wallet/a.cpp", "#include <turbojpeg.h>\n", "image_file.cpp"),
+    ("compute/program/a.cpp", "#include <onnx/onnx_pb.h>\n", "onnx_file.cpp"),
+    ("compute/worker/a.cpp", "#include <google/protobuf/message.h>\n", "onnx_file.cpp"),
     ("vm/tensor/a.cpp", "#include <cmath>\n", "forbidden"),
     ("chain/exec/a.cpp", "#include <math.h>\n", "forbidden"),
     ("vm/tensor/a.cpp", "float y = std::sqrt(x);\n", "math library"),
@@ -333,6 +337,7 @@ GOOD = [
     ("base/a.h", "// What it is.\n#pragma once\n#include <string>\n"),
     ("base/json.cpp", "#include <rapidjson/reader.h>\n"),
     ("compute/program/image_file.cpp", "#include <spng.h>\n#include <turbojpeg.h>\n"),
+    ("compute/program/onnx_file.cpp", "#include <onnx/onnx_pb.h>\n"),
     ("chain/exec/handlers/a.cpp", '#include "chain/exec/handlers/handler.h"\n#include "compute/core/game.h"\n'),
     ("node/a.cpp", '#include "rpc/server.h"\n#include <chrono>\n'),
     ("vm/tensor/a.cpp", "// not std::sqrt(x)\nauto y = soft::sqrt(x) + S::fma(x); /* std::exp(x) */ auto s = \"std::log(x)\";\n"),

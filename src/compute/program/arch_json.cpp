@@ -281,8 +281,14 @@ Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, s
 }
 
 Status read_input(Fields fields, LayersSpec& model) {
-    model.is_image = fields.find("features") == nullptr;
-    if (model.is_image) {
+    using Input = LayersSpec::Input;
+    if (fields.find("tokens") != nullptr) {
+        model.input = Input::tokens;
+        QUERN_CHECK(fields.size("tokens", model.channels));
+        return fields.finish();
+    }
+    model.input = fields.find("features") == nullptr ? Input::image : Input::row;
+    if (model.input == Input::image) {
         QUERN_CHECK(fields.size("height", model.image.height));
         QUERN_CHECK(fields.size("width", model.image.width));
         QUERN_CHECK(fields.size("channels", model.channels));
@@ -298,12 +304,34 @@ constexpr std::pair<std::string_view, LayersSpec::Loss> kLosses[] = {
     {"cross_entropy", LayersSpec::Loss::cross_entropy},
     {"mse", LayersSpec::Loss::mean_squared_error},
     {"binary_cross_entropy", LayersSpec::Loss::binary_cross_entropy},
+    {"next_token", LayersSpec::Loss::next_token},
 };
 
-Status read_model(Fields fields, LayersSpec& model) {
+Status read_network(Fields& fields, LayersSpec& model) {
+    QUERN_TRY(model.network_file, fields.text("file"));
+    if (model.network_file.empty()) return fail("arch.out_of_range", fields.name("file") + " is empty");
+    const json::Value* const frozen = fields.find("frozen");
+    if (frozen == nullptr) return {};
+    const auto names = frozen->as_array();
+    if (!names) return fail("arch.wrong_type", fields.name("frozen") + " must be an array of names");
+    for (const json::Value& each : *names) {
+        const auto name = each.as_string();
+        if (!name) return fail("arch.wrong_type", fields.name("frozen") + " must be an array of names");
+        model.frozen.emplace(*name);
+    }
+    return {};
+}
+
+Status read_model(Fields fields, bool is_network, LayersSpec& model) {
     QUERN_TRY(Fields input, fields.object("input"));
     QUERN_CHECK(read_input(std::move(input), model));
-    QUERN_TRY(model.layers, read_layers(fields, "layers", 0));
+    if (is_network) {
+        QUERN_CHECK(read_network(fields, model));
+    } else {
+        if (model.input == LayersSpec::Input::tokens)
+            return fail("arch.unknown_field", fields.name("input.tokens") + ": layers take numbers");
+        QUERN_TRY(model.layers, read_layers(fields, "layers", 0));
+    }
     QUERN_CHECK(fields.size("outputs", model.outputs));
     QUERN_CHECK(fields.optional_choice("loss", kLosses, model.loss, "arch.unknown_loss"));
     return fields.finish();
@@ -311,9 +339,10 @@ Status read_model(Fields fields, LayersSpec& model) {
 
 Status read_model(Fields fields, Architecture& architecture) {
     QUERN_TRY(const std::string type, fields.text("type"));
-    if (type == "layers") return read_model(std::move(fields), architecture.model.emplace<LayersSpec>());
+    if (type == "layers" || type == "network")
+        return read_model(std::move(fields), type == "network", architecture.model.emplace<LayersSpec>());
     if (type == "char_transformer") return read_model(std::move(fields), architecture.model.emplace<TransformerSpec>());
-    return fail("arch.unknown_model", type + "; known: char_transformer, layers");
+    return fail("arch.unknown_model", type + "; known: char_transformer, layers, network");
 }
 
 Status read_data(Fields fields, vm::tensor::DataSet& data) {
@@ -386,8 +415,9 @@ Expected<Architecture> parse_architecture(std::string_view text) {
     Architecture result;
     QUERN_TRY(Fields model, fields.object("model"));
     QUERN_CHECK(read_model(std::move(model), result));
-    if (result.is_transformer()) {
+    if (takes_windows(result)) {
         QUERN_TRY(Fields data, fields.object("data"));
+        result.data.resize(1);
         QUERN_CHECK(read_data(std::move(data), result.data[0]));
     } else {
         QUERN_TRY(auto sets, fields.objects("data"));
@@ -402,7 +432,8 @@ Expected<Architecture> parse_architecture(std::string_view text) {
     QUERN_TRY(Fields optimizer, fields.object("optimizer"));
     QUERN_CHECK(read_optimizer(std::move(optimizer), result.optimizer));
     QUERN_CHECK(fields.finish());
-    QUERN_CHECK(check_architecture(result));
+    // What a file gives is checked by who reads it.
+    if (result.is_transformer() || result.layers().network_file.empty()) QUERN_CHECK(check_architecture(result));
     return result;
 }
 

@@ -22,6 +22,10 @@ inline constexpr std::size_t kMaxArchitectureBytes = 64U << 10;
 //  "model": {"type": "layers", "input": {"height", "width", "channels"} | {"features"}, of either "scale" and "shift";
 //            "layers": [{"type": "conv2d", "channels", "kernel", ...}, ...], "outputs", "loss"},
 //  "data": [{"dtype", "elements"}, {"dtype", "elements"}]
+// or a network that another tool wrote, in an ONNX file (model_file.h reads it):
+//  "model": {"type": "network", "file", "input": as above | {"tokens"}, "outputs", "loss", "frozen": [names]},
+//  "data": as above; of the loss "next_token" one, as of a transformer. Such an architecture is not checked before its
+//  file is read.
 // Numbers are read from the text's decimals with one rounding to binary32, whatever the locale. Errors: arch.not_json,
 // arch.too_long, arch.unknown_format, arch.unknown_model, arch.unknown_layer, arch.unknown_loss,
 // arch.unknown_optimizer, arch.unknown_schedule, arch.missing_field, arch.unknown_field, arch.wrong_type,

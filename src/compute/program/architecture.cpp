@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compute/program/composite.h"
+#include "compute/program/network_lowering.h"
 #include "compute/program/transformer.h"
 
 namespace quern::compute::program {
@@ -55,9 +56,15 @@ std::string elements_of(std::size_t set, const Architecture& architecture) {
 Status check_model(const LayersSpec& model) {
     QUERN_CHECK(check_range("model.input.height", model.image.height, 1, kMaxImageSide));
     QUERN_CHECK(check_range("model.input.width", model.image.width, 1, kMaxImageSide));
-    QUERN_CHECK(
-        check_range(model.is_image ? "model.input.channels" : "model.input.features", model.channels, 1, kMaxFeatures));
-    if (model.layers.empty()) return fail("arch.out_of_range", "model.layers is empty");
+    using Input = LayersSpec::Input;
+    QUERN_CHECK(check_range(model.input == Input::image    ? "model.input.channels"
+                            : model.input == Input::tokens ? "model.input.tokens"
+                                                           : "model.input.features",
+                            model.channels, 1, kMaxFeatures));
+    if (model.is_next_token() && model.input != Input::tokens)
+        return fail("arch.wrong_loss", "next_token: model.input is no row of tokens");
+    if (!model.network_file.empty() && !model.network) return fail("arch.no_network", model.network_file);
+    if (!model.network && model.layers.empty()) return fail("arch.out_of_range", "model.layers is empty");
     return check_range("model.outputs", model.outputs, 1, kMaxFeatures);
 }
 
@@ -68,11 +75,21 @@ Status check_data(const Architecture& architecture, const TransformerSpec&) {
     return {};
 }
 Status check_data(const Architecture& architecture, const LayersSpec& model) {
+    if (model.is_next_token()) {
+        if (architecture.data.size() != 1)
+            return fail("arch.wrong_data",
+                        std::to_string(architecture.data.size()) + " data tensors: there are tokens");
+        if (!is_whole(architecture.data[0].type))
+            return fail("arch.unknown_dtype", "data.dtype: tokens are whole numbers");
+        return {};
+    }
     if (architecture.data.size() != 2)
         return fail("arch.wrong_data",
                     std::to_string(architecture.data.size()) + " data tensors: there are inputs and targets");
     if (model.loss == LayersSpec::Loss::cross_entropy && !is_whole(architecture.data[1].type))
         return fail("arch.unknown_dtype", "data[1].dtype: classes are whole numbers");
+    if (model.input == LayersSpec::Input::tokens && !is_whole(architecture.data[0].type))
+        return fail("arch.unknown_dtype", "data[0].dtype: tokens are whole numbers");
     const std::uint64_t count = example_count(architecture);
     if (architecture.data[0].elements != count * model.input_size())
         return fail("arch.wrong_data",
@@ -92,6 +109,10 @@ Status check_sizes(const LayersSpec& model, std::uint64_t batch) {
 
 }  // namespace
 
+bool takes_windows(const Architecture& architecture) {
+    return architecture.is_transformer() || architecture.layers().is_next_token();
+}
+
 Status check_architecture(const Architecture& architecture) {
     QUERN_CHECK(std::visit([](const auto& model) { return check_model(model); }, architecture.model));
     QUERN_CHECK(std::visit([&](const auto& model) { return check_data(architecture, model); }, architecture.model));
@@ -100,7 +121,7 @@ Status check_architecture(const Architecture& architecture) {
             return fail("arch.out_of_range", "data: 2^48 elements at most");
     if (const std::uint64_t examples = example_count(architecture); examples == 0 || examples > 0xffffffff)
         return fail("arch.out_of_range", elements_of(0, architecture) + ", may be for 1 to 2^32 - 1 examples" +
-                                             (architecture.is_transformer() ? " of context + 1 tokens" : ""));
+                                             (takes_windows(architecture) ? " of context + 1 tokens" : ""));
     QUERN_CHECK(check_range("batch", architecture.batch, 1, kMaxBatch));
     QUERN_CHECK(check_range("accumulate", architecture.accumulate, 0, kMaxAccumulate));
     return std::visit([&](const auto& model) { return check_sizes(model, architecture.batch); }, architecture.model);
@@ -108,8 +129,10 @@ Status check_architecture(const Architecture& architecture) {
 
 std::uint64_t example_count(const Architecture& architecture) {
     const std::uint64_t elements = architecture.data.empty() ? 0 : architecture.data[0].elements;
-    if (const auto* const model = std::get_if<LayersSpec>(&architecture.model)) return elements / model->input_size();
-    return elements == 0 ? 0 : (elements - 1) / architecture.transformer().context;
+    const auto* const model = std::get_if<LayersSpec>(&architecture.model);
+    if (model != nullptr && !model->is_next_token()) return elements / model->input_size();
+    const std::uint64_t context = model != nullptr ? model->channels : architecture.transformer().context;
+    return elements == 0 ? 0 : (elements - 1) / context;
 }
 
 namespace {
@@ -150,19 +173,34 @@ Value as_f32(Builder& b, Value x) { return b.type(x).dtype == DType::f32 ? x : b
 
 Features input_of(Builder& b, const Architecture& architecture, const LayersSpec& model, Value examples) {
     const auto size = static_cast<std::uint32_t>(model.input_size());
-    auto x = as_f32(b, b.window(examples, 0, size, size));
+    if (model.is_next_token()) {
+        const auto windows = b.window(examples, 0, size, size + 1);
+        return {b.slice(windows, {0, 0, 0, 0}, matrix_shape(architecture.batch, size)), architecture.batch, {}};
+    }
+    auto x = b.window(examples, 0, size, size);
+    if (model.input == LayersSpec::Input::tokens) return {x, architecture.batch, {}};
+    x = as_f32(b, x);
     if (model.scale != 1.0F) x = b.mul(x, b.constant(model.scale));
     if (model.shift != 0.0F) x = b.add(x, b.constant(model.shift));
-    if (!model.is_image) return {x, architecture.batch, {}};
+    if (model.input != LayersSpec::Input::image) return {x, architecture.batch, {}};
     const std::uint32_t places = architecture.batch * model.image.height * model.image.width;
     return {b.reshape(x, matrix_shape(places, model.channels)), architecture.batch, model.image};
 }
 
-Value loss_of(Builder& b, const LayersSpec& model, Value outputs, Value examples) {
+// [1,1,batch * rows,targets of a row].
+Value targets_of(Builder& b, const Architecture& architecture, const LayersSpec& model, Value examples) {
     const std::uint32_t size = model.target_size();
-    const auto targets = b.window(examples, 1, size, size);
+    if (!model.is_next_token()) return b.window(examples, 1, size, size);
+    const std::uint32_t context = model.channels;
+    const auto windows = b.window(examples, 0, context, context + 1);
+    const auto next = b.slice(windows, {0, 0, 0, 1}, matrix_shape(architecture.batch, context));
+    return b.reshape(next, matrix_shape(architecture.batch * context, 1));
+}
+
+Value loss_of(Builder& b, const LayersSpec& model, Value outputs, Value targets) {
     switch (model.loss) {
         case LayersSpec::Loss::cross_entropy:
+        case LayersSpec::Loss::next_token:
             return cross_entropy(b, outputs, targets);
         case LayersSpec::Loss::mean_squared_error:
             return mean_squared_error(b, outputs, as_f32(b, targets));
@@ -176,12 +214,15 @@ Forward forward(Builder& b, const Architecture& architecture, const LayersSpec& 
                 const LayersPass& pass) {
     Forward result;
     const Features x = input_of(b, architecture, model, examples);
-    result.outputs = apply_layers(b, model.layers, x, pass, result.slots).rows;
-    const Shape wanted = matrix_shape(architecture.batch, model.outputs);
+    result.outputs = model.network ? apply_network(b, *model.network, model.frozen, x, pass, result.slots).rows
+                                   : apply_layers(b, model.layers, x, pass, result.slots).rows;
+    const Shape wanted = matrix_shape(architecture.batch * model.rows(), model.outputs);
     if (!b.failed() && b.shape(result.outputs) != wanted)
         b.set_error("arch.wrong_output", "the last layer gives " + b.shape(result.outputs).to_string() +
                                              ", model.outputs wants " + wanted.to_string());
-    if (!b.failed()) result.loss = loss_of(b, model, result.outputs, examples);
+    if (b.failed()) return result;
+    const auto targets = targets_of(b, architecture, model, examples);
+    result.loss = loss_of(b, model, result.outputs, targets);
     return result;
 }
 Forward forward(Builder& b, const Architecture& architecture, const LayersSpec& model, Value examples, Value batch) {
@@ -324,17 +365,16 @@ Expected<BuiltProgram> build_evaluation_program(const Architecture& architecture
     QUERN_CHECK(check_architecture(architecture));
     const LayersSpec& model = architecture.layers();
     Builder b(architecture.data);
+    const std::uint32_t rows = architecture.batch * model.rows();
     const auto first = b.slot("first", DType::i32, scalar_shape(), Initializer::zeros());
-    const auto outputs =
-        b.slot("outputs", DType::f32, matrix_shape(architecture.batch, model.outputs), Initializer::zeros());
-    const auto targets =
-        b.slot("targets", DType::f32, matrix_shape(architecture.batch, model.target_size()), Initializer::zeros());
+    const auto outputs = b.slot("outputs", DType::f32, matrix_shape(rows, model.outputs), Initializer::zeros());
+    const auto targets = b.slot("targets", DType::f32, matrix_shape(rows, model.target_size()), Initializer::zeros());
     const auto loss = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
     b.set_loss_slot(loss);
     const auto examples = b.iadd(b.iota(matrix_shape(architecture.batch, 1), 2), first);
     const Forward result = forward(b, architecture, model, examples, LayersPass{false, {}});
     b.update(outputs, result.outputs);
-    b.update(targets, as_f32(b, b.window(examples, 1, model.target_size(), model.target_size())));
+    b.update(targets, as_f32(b, targets_of(b, architecture, model, examples)));
     b.update(loss, result.loss);
     return b.finish();
 }

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "compute/core/task_plan.h"
 #include "compute/program/builder.h"
 #include "compute/program/layers.h"
+#include "compute/program/network.h"
 #include "compute/program/optimizer.h"
 
 namespace quern::compute::program {
@@ -43,25 +47,37 @@ struct TransformerSpec {
     bool operator==(const TransformerSpec&) const = default;
 };
 
-// Layers over examples of two data tensors: the inputs of all examples, then their targets.
+// Layers, or a network of another tool, over examples of two data tensors: the inputs of all examples, then their
+// targets; of a model of the next token over one, as a transformer.
 struct LayersSpec {
+    enum class Input : std::uint8_t { row, image, tokens };  // tokens: a row of whole numbers, as they are
     enum class Loss : std::uint8_t {
         cross_entropy,         // a target is the number of a class, whole; one output for each class
         mean_squared_error,    // as many targets as outputs
         binary_cross_entropy,  // the same, each the probability that an output is 1
+        next_token,            // of tokens, each but the first a target: an output for each token of the vocabulary
     };
-    // Of an example: an image, or a row of so many channels.
-    bool is_image = false;
+    // Of an example: an image, or a row of so many channels or tokens.
+    Input input = Input::row;
     Extent2d image;
     std::uint32_t channels = 1;
     float scale = 1.0F;  // the first layer is given element * scale + shift
     float shift = 0.0F;
     std::vector<Layer> layers;  // from [batch,height,width,channels] or [1,1,batch,channels] to [1,1,batch,outputs]
+    // In the place of layers: a file, as the architecture names it, what it holds once it is read (model_file.h), and
+    // which of its initializers are not trained.
+    std::string network_file;
+    std::shared_ptr<const Network> network;
+    std::set<std::string> frozen;
     std::uint32_t outputs = 2;
     Loss loss = Loss::cross_entropy;
 
     [[nodiscard]] std::uint64_t input_size() const { return std::uint64_t{image.height} * image.width * channels; }
-    [[nodiscard]] std::uint32_t target_size() const { return loss == Loss::cross_entropy ? 1 : outputs; }
+    [[nodiscard]] bool is_next_token() const { return loss == Loss::next_token; }
+    [[nodiscard]] bool has_classes() const { return loss == Loss::cross_entropy || is_next_token(); }
+    [[nodiscard]] std::uint32_t target_size() const { return has_classes() ? 1 : outputs; }
+    // Rows of outputs for each example.
+    [[nodiscard]] std::uint32_t rows() const { return is_next_token() ? channels : 1; }
 };
 
 struct Architecture {
@@ -80,12 +96,16 @@ struct Architecture {
     [[nodiscard]] bool is_transformer() const { return std::holds_alternative<TransformerSpec>(model); }
 };
 
+// Whether an example is a window of one data tensor of tokens, of which each but the first is a target.
+[[nodiscard]] bool takes_windows(const Architecture& architecture);
+
 // Errors: arch.out_of_range, arch.heads_do_not_divide, arch.too_large, arch.unknown_dtype, arch.wrong_data (data
-// tensors that do not fit one another or the model).
+// tensors that do not fit one another or the model), arch.wrong_loss (the next token of what is no row of tokens),
+// arch.no_network (the file that is named was not read).
 [[nodiscard]] Status check_architecture(const Architecture& architecture);
 
-// Examples in the data. Of a transformer: windows of context + 1 tokens, of which each begins with the last of the one
-// before, so that each token but the first is a target once. 0: there is none.
+// Examples in the data. Of a transformer, or another model of the next token: windows of context + 1 tokens, of which
+// each begins with the last of the one before, so that each token but the first is a target once. 0: there is none.
 [[nodiscard]] std::uint64_t example_count(const Architecture& architecture);
 
 // The step program: batch, forward, loss, backward, optimizer. Slots: the model's parameters ("model.…"; of adapters

@@ -42,6 +42,12 @@ void Builder::set_error(std::string_view name, std::string detail) {
     if (!error_) error_ = Error{name, std::move(detail)};
 }
 
+void Builder::locate(const std::string& place) {
+    if (!error_ || located_) return;
+    located_ = true;
+    error_->detail = error_->detail.empty() ? place : place + ": " + error_->detail;
+}
+
 OperandType Builder::type(Value value) const {
     if (value.id >= entries_.size()) return {};
     const Node& node = entries_[value.id].node;
@@ -106,13 +112,18 @@ Value Builder::slot(std::string name, DType dtype, const Shape& shape, Initializ
             set_error("builder.duplicate_slot", name);
             return {};
         }
+    if (initializer.kind == Initializer::Kind::given && initializer.words->size() != shape.elements()) {
+        set_error("builder.bad_words",
+                  name + ": " + std::to_string(initializer.words->size()) + " for " + shape.to_string());
+        return {};
+    }
     Node node;
     node.op = Op::slot;
     node.dtype = dtype;
     node.shape = shape;
     node.attributes = {static_cast<std::uint32_t>(slots_.size())};
     const Value value = insert(std::move(node));
-    if (value.valid()) slots_.push_back({std::move(name), dtype, shape, flags, initializer, value, value});
+    if (value.valid()) slots_.push_back({std::move(name), dtype, shape, flags, std::move(initializer), value, value});
     return value;
 }
 

@@ -126,6 +126,7 @@ public:
     [[nodiscard]] bool failed() const { return error_.has_value(); }
     [[nodiscard]] Status status() const;
     void set_error(std::string_view name, std::string detail);  // the first one stays
+    void locate(const std::string& place);                      // puts it before the error's detail, once
     [[nodiscard]] const Node& node(Value value) const { return entries_[value.id].node; }
     [[nodiscard]] OperandType type(Value value) const;  // of an invalid value: f32 scalar
     [[nodiscard]] Shape shape(Value value) const { return type(value).shape; }
@@ -163,6 +164,7 @@ private:
     std::optional<std::uint32_t> loss_slot_;
     std::map<Node, std::uint32_t, NodeLess> known_;
     std::optional<Error> error_;
+    bool located_ = false;
 };
 
 }  // namespace quern::compute::program

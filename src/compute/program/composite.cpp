@@ -147,6 +147,12 @@ BatchNormed batch_norm(Builder& b, Value x, Value gain, Value bias, float epsilo
     return normed;
 }
 
+Value moved_towards(Builder& b, Value running, Value now, float factor, float share) {
+    const auto scaled = b.mul(now, b.constant(factor));
+    const auto change = b.sub(scaled, running);
+    return b.fma(change, b.constant(share), running);
+}
+
 Value relu(Builder& b, Value x) {
     const auto zero = b.constant(0.0F);
     return b.select(b.lt(zero, x), x, zero);
@@ -166,6 +172,14 @@ Value dropout(Builder& b, Value x, Value key_counter, float rate) {
     const auto drops = b.ilt(words, b.constant_i32(threshold));
     const auto kept = b.mul(x, b.constant(1.0F / (1.0F - rate)));
     return b.select(drops, b.constant(0.0F), kept);
+}
+
+Value key_of_use(Builder& b, Value key, std::uint32_t use) {
+    const auto uses = b.constant_i32(static_cast<std::int32_t>(use));
+    const auto word = b.iota(vector_shape(4), 3);
+    const auto last = b.ieq(word, b.constant_i32(3));
+    const auto offset = b.imul(last, uses);
+    return b.iadd(key, offset);
 }
 
 Value mean_squared_error(Builder& b, Value x, Value target) {

@@ -44,12 +44,17 @@ struct BatchNormed {
 // With a mean and a variance that are given: outside training.
 [[nodiscard]] Value normalise(Builder& b, Value x, Value mean, Value variance, Value gain, Value bias, float epsilon);
 
+// running + (now * factor - running) * share: how running statistics go on.
+[[nodiscard]] Value moved_towards(Builder& b, Value running, Value now, float factor, float share);
+
 // max(x, 0) with the gradient 0 at 0; x sigmoid(x).
 [[nodiscard]] Value relu(Builder& b, Value x);
 [[nodiscard]] Value silu(Builder& b, Value x);
 // Each element +0 with probability `rate` in [0, 1), to the nearest 2^-31, else divided by 1 - rate. key_counter: as of
 // philox, another one for each use of a step.
 [[nodiscard]] Value dropout(Builder& b, Value x, Value key_counter, float rate);
+// The key of dropout's use number `use` in a step, of i32 [1,1,1,4]: its last word counts them.
+[[nodiscard]] Value key_of_use(Builder& b, Value key, std::uint32_t use);
 // Mean of (x - target)^2.
 [[nodiscard]] Value mean_squared_error(Builder& b, Value x, Value target);
 // Mean of -target log sigmoid(x) - (1 - target) log(1 - sigmoid(x)), x the logits, as max(x, 0) - x target +

@@ -26,7 +26,7 @@ std::vector<double> row_of(const Tensor& matrix, std::uint64_t row) {
 // Of one example, in double precision; as the losses of composite.h have it.
 double loss_of(LayersSpec::Loss loss, const std::vector<double>& x, const std::vector<double>& targets) {
     double sum = 0;
-    if (loss == LayersSpec::Loss::cross_entropy) {
+    if (loss == LayersSpec::Loss::cross_entropy || loss == LayersSpec::Loss::next_token) {
         const double largest = *std::max_element(x.begin(), x.end());
         for (const double each : x) sum += std::exp(each - largest);
         const double target = targets[0];
@@ -60,7 +60,8 @@ Expected<Evaluation> evaluate(const Architecture& architecture, const Program& t
     QUERN_CHECK(vm::tensor::check_state(program, state));
 
     const LayersSpec& model = architecture.layers();
-    const bool classes = model.loss == LayersSpec::Loss::cross_entropy;
+    const bool classes = model.has_classes();
+    const std::uint64_t rows = model.rows();
     const Tensor seed{vm::tensor::DType::i32, vector_shape(4), {0, 0, 0, 0}};
     vm::tensor::Executor executor(program, vm::tensor::arith::best_backend(), pool);
     Evaluation result;
@@ -70,9 +71,9 @@ Expected<Evaluation> evaluate(const Architecture& architecture, const Program& t
         state[first].words[0] = static_cast<std::uint32_t>(begin);
         if (!executor.step(state, data, seed)) return fail("evaluate.no_data", std::to_string(begin));
         const std::uint64_t end = std::min(count, begin + architecture.batch);
-        for (std::uint64_t example = begin; example < end; ++example) {
-            const std::vector<double> x = row_of(state[outputs], example - begin);
-            const std::vector<double> wanted = row_of(state[targets], example - begin);
+        for (std::uint64_t row = 0; row < (end - begin) * rows; ++row) {
+            const std::vector<double> x = row_of(state[outputs], row);
+            const std::vector<double> wanted = row_of(state[targets], row);
             result.loss += loss_of(model.loss, x, wanted);
             if (!classes) continue;
             const auto best = static_cast<std::uint32_t>(std::max_element(x.begin(), x.end()) - x.begin());
@@ -81,8 +82,9 @@ Expected<Evaluation> evaluate(const Architecture& architecture, const Program& t
         }
     }
     result.examples = count;
-    result.loss /= static_cast<double>(count);
-    if (classes) result.accuracy = static_cast<double>(right) / static_cast<double>(count);
+    const auto all = static_cast<double>(count * rows);
+    result.loss /= all;
+    if (classes) result.accuracy = static_cast<double>(right) / all;
     return result;
 }
 

@@ -15,9 +15,9 @@ namespace quern::compute::program {
 struct Evaluation {
     std::uint64_t examples = 0;
     double loss = 0;  // the mean of examples', as the model's loss has it
-    // Of classes: the part of examples whose largest output is their class's, the first of equal ones.
+    // Of classes and tokens: the part of targets whose own output is the largest, the first of equal ones.
     std::optional<double> accuracy;
-    std::vector<std::uint32_t> predicted;  // of classes, by example
+    std::vector<std::uint32_t> predicted;  // by target
 };
 
 // Of all examples of `data`, the architecture's data tensors (others than it was trained on, with their own sizes).

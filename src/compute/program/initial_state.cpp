@@ -57,6 +57,11 @@ vm::tensor::State initial_state(const BuiltProgram& built, std::uint64_t seed) {
         const vm::tensor::Slot& slot = built.program.slots[s];
         const Initializer& initializer = built.initializers[s];
         vm::tensor::Tensor tensor{slot.dtype, slot.shape, {}};
+        if (initializer.kind == Initializer::Kind::given) {
+            tensor.words = *initializer.words;
+            state.push_back(std::move(tensor));
+            continue;
+        }
         tensor.words.assign(slot.shape.elements(), initializer.word);
         if (initializer.kind == Initializer::Kind::normal)
             for (std::uint64_t i = 0; i < tensor.words.size(); ++i) {

@@ -3,22 +3,29 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace quern::compute::program {
 
 struct Initializer {
-    enum class Kind : std::uint8_t { constant, normal };
+    enum class Kind : std::uint8_t { constant, normal, given };
     Kind kind = Kind::constant;
     std::uint32_t word = 0;  // constant: every element (f32 bits or i32); normal: the standard deviation as f32 bits
+    std::shared_ptr<const std::vector<std::uint32_t>> words{};  // given: as many as the slot has, row by row
 
-    constexpr bool operator==(const Initializer&) const = default;
-    [[nodiscard]] static constexpr Initializer zeros() { return {}; }
-    [[nodiscard]] static constexpr Initializer constant_word(std::uint32_t word) { return {Kind::constant, word}; }
-    [[nodiscard]] static constexpr Initializer constant(float value) {
+    bool operator==(const Initializer&) const = default;
+    [[nodiscard]] static Initializer zeros() { return {}; }
+    [[nodiscard]] static Initializer constant_word(std::uint32_t word) { return {Kind::constant, word}; }
+    [[nodiscard]] static Initializer constant(float value) {
         return {Kind::constant, __builtin_bit_cast(std::uint32_t, value)};
     }
-    [[nodiscard]] static constexpr Initializer normal(float deviation) {
+    [[nodiscard]] static Initializer normal(float deviation) {
         return {Kind::normal, __builtin_bit_cast(std::uint32_t, deviation)};
+    }
+    [[nodiscard]] static Initializer given(std::shared_ptr<const std::vector<std::uint32_t>> words) {
+        return {Kind::given, 0, std::move(words)};
     }
 };
 

@@ -94,15 +94,10 @@ private:
         const auto normed = batch_norm(b_, x.rows, gain, bias, kNormEpsilon);
         if (b_.failed()) return {};
         const auto count = static_cast<float>(shape.rows());
-        keep(mean, normed.mean, 1.0F);
-        keep(variance, normed.variance, shape.rows() > 1 ? count / (count - 1) : 1.0F);
+        const float unbiased = shape.rows() > 1 ? count / (count - 1) : 1.0F;
+        slots_.statistics.push_back({mean, moved_towards(b_, mean, normed.mean, 1.0F, kRunningShare)});
+        slots_.statistics.push_back({variance, moved_towards(b_, variance, normed.variance, unbiased, kRunningShare)});
         return with(x, normed.result);
-    }
-    // old + (new * factor - old) / 10.
-    void keep(Value running, Value now, float factor) {
-        const auto scaled = b_.mul(now, b_.constant(factor));
-        const auto change = b_.sub(scaled, running);
-        slots_.statistics.push_back({running, b_.fma(change, b_.constant(kRunningShare), running)});
     }
     Features apply(const GroupNormLayer& layer, const Features& x) {
         const auto [gain, bias] = affine(x.rows);
@@ -145,12 +140,7 @@ private:
     Features apply(const DropoutLayer& layer, const Features& x) {
         if (!pass_.training || layer.rate == 0.0F) return x;
         if (!pass_.key.valid()) return refuse("layers.no_key", name_);
-        // Each use of a step has a counter of its own: the last word of the key counts them.
-        const auto uses = b_.constant_i32(static_cast<std::int32_t>(++drops_));
-        const auto word = b_.iota(vector_shape(4), 3);
-        const auto last = b_.ieq(word, b_.constant_i32(3));
-        const auto offset = b_.imul(last, uses);
-        return with(x, dropout(b_, x.rows, b_.iadd(pass_.key, offset), layer.rate));
+        return with(x, dropout(b_, x.rows, key_of_use(b_, pass_.key, ++drops_), layer.rate));
     }
     Features apply(const ResidualLayer& layer, const Features& x) {
         const std::string name = name_;

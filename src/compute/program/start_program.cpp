@@ -57,6 +57,8 @@ Expected<BuiltProgram> build_start_program(const BuiltProgram& training, std::sp
         const vm::tensor::Slot& slot = program.slots[s];
         const Initializer& initializer = training.initializers[s];
         if (std::find(kept.begin(), kept.end(), slot.name) != kept.end()) continue;
+        if (initializer.kind == Initializer::Kind::given)
+            return fail("start.given_words", slot.name + " begins with words of a file, which no program makes");
         if (initializer.kind == Initializer::Kind::constant) {
             b.update(slots[s], b.full(slot.dtype, slot.shape, initializer.word));
             continue;

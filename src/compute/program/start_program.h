@@ -11,7 +11,7 @@ namespace quern::compute::program {
 
 // Over the slots and the data of `training`, which it does not read: a slot of `kept` keeps its value, each other one
 // takes what initial_state() gives it, bit for bit, with the task's seed words 0 and 1 as the low and the high half of
-// the 64-bit seed. Errors: those of Builder::finish().
+// the 64-bit seed. Errors: start.given_words (of a network's file: no program makes them), those of Builder::finish().
 [[nodiscard]] Expected<BuiltProgram> build_start_program(const BuiltProgram& training,
                                                          std::span<const std::string> kept);
 

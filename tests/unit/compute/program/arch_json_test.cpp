@@ -184,7 +184,7 @@ TEST(ArchJson, reads_layers) {
     ASSERT_TRUE(arch) << arch.error().to_string();
     ASSERT_FALSE(arch->is_transformer());
     const LayersSpec& model = arch->layers();
-    EXPECT_TRUE(model.is_image);
+    EXPECT_EQ(model.input, LayersSpec::Input::image);
     EXPECT_EQ(model.input_size(), 8U * 6 * 3);
     EXPECT_EQ(model.scale, 0.5F);
     EXPECT_EQ(model.shift, -1.0F);
@@ -210,7 +210,7 @@ TEST(ArchJson, reads_layers) {
 
     const auto rows = parse_architecture(layers_with(R"({"height":8,"width":6,"channels":3,)", R"({"features":144,)"));
     ASSERT_TRUE(rows) << rows.error().to_string();
-    EXPECT_FALSE(rows->layers().is_image);
+    EXPECT_EQ(rows->layers().input, LayersSpec::Input::row);
     EXPECT_EQ(build_training_program(*rows).error().name, "layers.bad_input") << "a convolution of rows";
 }
 
@@ -221,6 +221,8 @@ TEST(ArchJson, names_what_is_wrong_with_layers) {
               "arch.unknown_layer: model.layers[2].type is swish");
     EXPECT_EQ(layers_error("{\"type\":\"relu\"}", "{\"type\":\"relu\",\"slope\":1}"),
               "arch.unknown_field: model.layers[2].slope");
+    EXPECT_EQ(layers_error("{\"height\":8,\"width\":6,\"channels\":3,", "{\"tokens\":3},\"_\":{").substr(0, 18),
+              "arch.unknown_field");
     EXPECT_EQ(layers_error("{\"type\":\"relu\"}", "[]"),
               "arch.wrong_type: model.layers[2] must be an object, is array");
     EXPECT_EQ(layers_error("\"kernel\":[3,1]", "\"kernel\":[3,1,1]").substr(0, 15), "arch.wrong_type");

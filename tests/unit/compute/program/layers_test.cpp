@@ -271,7 +271,7 @@ TEST(Layers, refuse_what_does_not_fit_by_name) {
 Architecture architecture_of(const std::vector<Layer>& layers, std::uint32_t batch) {
     Architecture architecture;
     LayersSpec& model = architecture.model.emplace<LayersSpec>();
-    model.is_image = true;
+    model.input = LayersSpec::Input::image;
     model.image = {kSide, kSide};
     model.scale = 1.0F / 128;
     model.shift = -1.0F;

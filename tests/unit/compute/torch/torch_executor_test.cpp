@@ -250,7 +250,7 @@ TEST(TorchExecutor, trains_a_network_of_layers_as_the_canonical_machine) {
     constexpr std::uint32_t kChannels = 3;
     Architecture architecture;
     LayersSpec& model = architecture.model.emplace<LayersSpec>();
-    model.is_image = true;
+    model.input = LayersSpec::Input::image;
     model.image = {kSide, kSide};
     model.channels = kChannels;
     model.scale = 1.0F / 128;

@@ -1,0 +1,622 @@
+// Networks in ONNX files that PyTorch wrote (tests/vectors/onnx, made by make.py there): what they compute and their
+// gradients against PyTorch's own numbers, and files that no one should have written.
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/fs.h"
+#include "compute/program/composite.h"
+#include "compute/program/initial_state.h"
+#include "compute/program/network_lowering.h"
+#include "compute/program/onnx_file.h"
+#include "compute/program/safetensors.h"
+#include "vm/tensor/arith/random.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::program {
+namespace {
+
+using vm::tensor::State;
+using vm::tensor::Tensor;
+
+constexpr std::size_t kMaxFile = 1U << 20;
+constexpr std::uint32_t kBatch = 4;
+const Tensor kSeed{DType::i32, vector_shape(4), {1, 2, 3, 4}};
+
+Bytes file_of(const std::string& name) {
+    auto bytes = fs::read_file(std::string(QUERN_ONNX_VECTORS) + "/" + name, kMaxFile);
+    EXPECT_TRUE(bytes) << name;
+    return bytes ? *bytes : Bytes{};
+}
+
+Network network_of(const std::string& name) {
+    auto network = read_onnx(file_of(name));
+    EXPECT_TRUE(network) << network.error().to_string();
+    return network ? std::move(*network) : Network{};
+}
+
+float as_float(std::uint32_t word) { return __builtin_bit_cast(float, word); }
+
+struct Case {
+    const char* name;
+    std::uint32_t classes;
+    bool is_image;
+    double bound;  // of outputs, and of gradients relative to the largest of their parameter
+};
+// Sums of both sides go in other orders; the networks are a few layers deep.
+constexpr std::array<Case, 6> kCases{{{"resnet", 4, true, 2e-4},
+                                      {"zoo", 3, true, 2e-4},
+                                      {"gpt", 40, false, 2e-4},
+                                      {"encoder", 3, false, 2e-4},
+                                      {"lstm", 30, false, 2e-4},
+                                      {"gru", 2, false, 2e-4}}};
+
+// [n,c,h,w] as the rows of places that a program has.
+Tensor places_of(const Tensor& images) {
+    const auto& [n, c, h, w] = images.shape.dims;
+    Tensor rows{images.dtype, matrix_shape(n * h * w, c), {}};
+    for (std::uint32_t i = 0; i < n; ++i)
+        for (std::uint32_t place = 0; place < h * w; ++place)
+            for (std::uint32_t channel = 0; channel < c; ++channel)
+                rows.words.push_back(images.words[(std::uint64_t{i} * c + channel) * h * w + place]);
+    return rows;
+}
+
+// What dropout does has no reference number: it is taken out, and has tests of its own.
+void take_out_dropout(Network& network) {
+    for (NetworkNode& node : network.nodes)
+        if (node.op == "Dropout") {
+            node.op = "Identity";
+            node.inputs.resize(1);
+        }
+}
+
+struct Result {
+    State state;
+    vm::tensor::Program program;
+
+    [[nodiscard]] const Tensor& at(const std::string& name) const {
+        const auto slot = slot_index(program, name, "missing");
+        EXPECT_TRUE(slot) << name;
+        return state[slot ? *slot : 0];
+    }
+};
+
+// The network's outputs, its loss against i % classes, and the gradients of all that is trained.
+Result run(const Network& network, const Case& each, const Safetensors& expected, bool training) {
+    Tensor input = *expected.find("input");
+    Features x{{}, kBatch, {}};
+    if (each.is_image) {
+        x.image = Extent2d{input.shape.dims[2], input.shape.dims[3]};
+        input = places_of(input);
+    }
+    Builder b;
+    const auto loss_slot = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
+    b.set_loss_slot(loss_slot);
+    x.rows = b.slot("input", input.dtype, input.shape, Initializer::zeros());
+    LayersSlots slots;
+    const auto outputs = apply_network(b, network, {}, x, LayersPass{training, {}}, slots).rows;
+    EXPECT_TRUE(b.status()) << b.status().error().to_string();
+    if (b.failed()) return {};
+    b.update(b.slot("output", DType::f32, b.shape(outputs), Initializer::zeros()), outputs);
+    const auto row = b.iota(matrix_shape(b.shape(outputs).rows(), 1), 2);
+    const auto targets = b.elementwise(ElementOp::irem, {row, b.constant_i32(static_cast<std::int32_t>(each.classes))});
+    const auto loss = cross_entropy(b, outputs, targets);
+    b.update(loss_slot, loss);
+    for (const ParameterGradient& parameter : parameter_gradients(b, loss, slots.parameters))
+        b.update(b.slot("gradient." + parameter.name, DType::f32, b.shape(parameter.slot), Initializer::zeros()),
+                 parameter.gradient);
+    for (const SlotUpdate& statistic : slots.statistics) b.update(statistic.slot, statistic.next);
+    // Work, without which so small a network has too large a trace.
+    const auto work = b.slot("work", DType::f32, matrix_shape(128, 128), Initializer::zeros());
+    b.update(work, b.matmul(work, work));
+    const auto built = b.finish();
+    EXPECT_TRUE(built) << built.error().to_string();
+    if (!built) return {};
+    Result result{initial_state(*built, 1), built->program};
+    const auto place = slot_index(built->program, "input", "missing");
+    result.state[*place] = input;
+    vm::tensor::Executor executor(result.program, vm::tensor::arith::best_backend(), nullptr);
+    EXPECT_TRUE(executor.step(result.state, vm::tensor::MemoryData{}, kSeed));
+    return result;
+}
+
+double largest_of(const Tensor& tensor) {
+    double largest = 0;
+    for (const std::uint32_t word : tensor.words) largest = std::max(largest, std::fabs(double{as_float(word)}));
+    return largest;
+}
+
+void expect_near(const Tensor& ours, const Tensor& theirs, double bound, const std::string& what) {
+    ASSERT_EQ(ours.words.size(), theirs.words.size()) << what;
+    for (std::size_t i = 0; i < ours.words.size(); ++i)
+        ASSERT_NEAR(as_float(ours.words[i]), as_float(theirs.words[i]), bound) << what << " at " << i;
+}
+
+class OnnxFiles : public testing::TestWithParam<Case> {};
+
+TEST_P(OnnxFiles, compute_and_have_the_gradients_that_their_framework_says) {
+    const Case& each = GetParam();
+    const auto expected = read_safetensors(file_of(std::string(each.name) + ".safetensors"));
+    ASSERT_TRUE(expected) << expected.error().to_string();
+    Network network = network_of(std::string(each.name) + ".onnx");
+    take_out_dropout(network);
+    const Result result = run(network, each, *expected, true);
+    ASSERT_FALSE(result.state.empty());
+    expect_near(result.at("output"), *expected->find("output"), each.bound, "output");
+    expect_near(result.at("loss"), *expected->find("loss"), each.bound, "loss");
+    std::size_t parameters = 0;
+    for (const NamedTensor& tensor : expected->tensors) {
+        if (!tensor.name.starts_with("gradient.")) continue;
+        ++parameters;
+        const std::string name = "gradient.model." + tensor.name.substr(9);
+        expect_near(result.at(name), tensor.tensor, each.bound * std::max(0.1, largest_of(tensor.tensor)), tensor.name);
+    }
+    std::size_t ours = 0;
+    for (const vm::tensor::Slot& slot : result.program.slots) ours += slot.name.starts_with("gradient.") ? 1 : 0;
+    EXPECT_EQ(ours, parameters) << "of buffers as well";
+}
+
+TEST_P(OnnxFiles, exported_for_inference_compute_the_same) {
+    const Case& each = GetParam();
+    const auto expected = read_safetensors(file_of(std::string(each.name) + ".safetensors"));
+    ASSERT_TRUE(expected) << expected.error().to_string();
+    const Result result = run(network_of(std::string(each.name) + "-eval.onnx"), each, *expected, false);
+    ASSERT_FALSE(result.state.empty());
+    expect_near(result.at("output"), *expected->find("evaluated"), each.bound, "output");
+}
+
+INSTANTIATE_TEST_SUITE_P(all, OnnxFiles, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// --- Networks of a few nodes
+// ---------------------------------------------------------------------------------------------
+
+NetworkNode node(std::string op, std::vector<std::string> inputs, std::vector<std::string> outputs,
+                 std::map<std::string, NetworkAttribute> attributes = {}) {
+    return {std::move(op), "", std::move(inputs), std::move(outputs), std::move(attributes)};
+}
+
+NetworkTensor whole(Dims dims, std::vector<std::int64_t> numbers) {
+    NetworkTensor tensor{std::move(dims), false, {}, {}};
+    tensor.whole = std::move(numbers);
+    return tensor;
+}
+NetworkTensor floats(Dims dims, const std::vector<float>& numbers) {
+    std::vector<std::uint32_t> words;
+    for (const float each : numbers) words.push_back(__builtin_bit_cast(std::uint32_t, each));
+    return {std::move(dims), true, std::make_shared<const std::vector<std::uint32_t>>(std::move(words)), {}};
+}
+
+// Of rows of so many numbers, "x" to "y".
+Network small(std::vector<NetworkNode> nodes, std::map<std::string, NetworkTensor> initializers = {},
+              std::uint32_t opset = 13) {
+    Network network;
+    network.input = "x";
+    network.output = "y";
+    network.opset = opset;
+    network.initializers = std::move(initializers);
+    network.nodes = std::move(nodes);
+    return network;
+}
+
+// The network's y of rows of x; the name of what is wrong with it as an error.
+Expected<Tensor> outputs_of(const Network& network, const std::vector<float>& x, std::uint32_t rows,
+                            const LayersPass& pass = {false, {}}) {
+    Builder b;
+    b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
+    const Shape shape = matrix_shape(rows, static_cast<std::uint32_t>(x.size() / rows));
+    const auto input = b.slot("x", DType::f32, shape, Initializer::given(floats({}, x).floats));
+    LayersSlots slots;
+    LayersPass with_key = pass;
+    if (pass.training) with_key.key = b.seed();
+    const auto y = apply_network(b, network, {}, {input, rows, {}}, with_key, slots).rows;
+    const auto work = b.slot("work", DType::f32, matrix_shape(128, 128), Initializer::zeros());
+    b.update(work, b.matmul(work, work));
+    b.update(b.slot("y", DType::f32, b.shape(y), Initializer::zeros()), y);
+    QUERN_TRY(const BuiltProgram built, b.finish());
+    State state = initial_state(built, 1);
+    vm::tensor::Executor executor(built.program, vm::tensor::arith::best_backend(), nullptr);
+    EXPECT_TRUE(executor.step(state, vm::tensor::MemoryData{}, kSeed));
+    QUERN_TRY(const std::size_t slot, slot_index(built.program, "y", "missing"));
+    return state[slot];
+}
+std::string error_of(const Network& network, const std::vector<float>& x = {1, 2, 3, 4}, std::uint32_t rows = 2) {
+    const auto result = outputs_of(network, x, rows);
+    return result ? "none" : result.error().to_string();
+}
+std::vector<float> numbers_of(const Expected<Tensor>& tensor) {
+    std::vector<float> numbers;
+    EXPECT_TRUE(tensor) << tensor.error().to_string();
+    if (tensor)
+        for (const std::uint32_t word : tensor->words) numbers.push_back(as_float(word));
+    return numbers;
+}
+
+using Numbers = std::vector<float>;
+using Whole = std::vector<std::int64_t>;
+
+TEST(Network, says_which_node_it_cannot_lay_and_why) {
+    const auto starts = [](const std::string& text, const std::string& with) { return text.substr(0, with.size()); };
+    auto network = small({node("Relu", {"x"}, {"a"}), node("Resize", {"a"}, {"y"})});
+    network.nodes[1].name = "/up/Resize";
+    const std::string unknown = "onnx.unsupported_op: node 1 (Resize /up/Resize): known: Abs, Add,";
+    EXPECT_EQ(starts(error_of(network), unknown), unknown);
+    EXPECT_EQ(error_of(small({node("Add", {"x"}, {"y"})})), "onnx.bad_node: node 0 (Add): 1 inputs, 1 outputs");
+    EXPECT_EQ(error_of(small({node("Add", {"x", ""}, {"y"})})), "onnx.bad_node: node 0 (Add): input 1 is left out");
+    EXPECT_EQ(error_of(small({node("Transpose", {"x"}, {"y"}, {{"perm", Whole{0, 0}}})})),
+              "onnx.bad_node: node 0 (Transpose): an axis twice");
+    EXPECT_EQ(error_of(small({node("MatMul", {"x", "w"}, {"y"})}, {{"w", floats({3, 1}, {1, 2, 3})}})),
+              "onnx.bad_node: node 0 (MatMul): inner dims 2 and 3");
+    EXPECT_EQ(error_of(small({node("Reshape", {"x", "s"}, {"y"})}, {{"s", whole({2}, {-1, 3})}})),
+              "onnx.bad_node: node 0 (Reshape): the input has 4 elements");
+    EXPECT_EQ(error_of(small({node("Reshape", {"x", "s"}, {"y"})}, {{"s", whole({2}, {1LL << 40, 1LL << 40})}})),
+              "onnx.bad_node: node 0 (Reshape): more elements than there are");
+    EXPECT_EQ(error_of(small({node("Softmax", {"x"}, {"y"}, {{"axis", std::int64_t{5}}})})),
+              "onnx.bad_node: node 0 (Softmax): axis 5 of 2 dims");
+    EXPECT_EQ(error_of(small({node("Softmax", {"x"}, {"y"}, {{"axis", 1.0F}})})),
+              "onnx.bad_node: node 0 (Softmax): axis");
+    EXPECT_EQ(error_of(small({node("Relu", {"i"}, {"y"})}, {{"i", whole({2}, {1, 2})}})),
+              "onnx.bad_node: node 0 (Relu): numbers, not whole ones");
+    EXPECT_EQ(error_of(small({node("ConstantOfShape", {"s"}, {"y"})}, {{"s", whole({2}, {1 << 30, 1 << 30})}})),
+              "onnx.too_large: node 0 (ConstantOfShape): [1073741824,1073741824]");
+    EXPECT_EQ(error_of(small({node("Shape", {"x"}, {"y"})})),
+              "onnx.unsupported: the output y is none that is computed in numbers");
+    EXPECT_EQ(error_of(small({node("Conv", {"x", "w"}, {"y"})}, {{"w", floats({1, 1, 1}, {1})}})),
+              "onnx.bad_node: node 0 (Conv): dims of the weight");
+}
+
+TEST(Network, takes_the_input_that_its_dims_say) {
+    auto network = small({node("Relu", {"x"}, {"y"})});
+    network.input_dims = {0, 2};
+    EXPECT_EQ(error_of(network), "none");
+    network.input_dims = {0, 3};
+    EXPECT_EQ(error_of(network), "onnx.bad_input: x is [0,3] (0: any), a batch is [2,2]");
+    network.input_dims = {1, 2};
+    EXPECT_EQ(error_of(network),
+              "onnx.bad_input: x is [1,2] (0: any), a batch is [2,2]; export the batch as a dynamic axis");
+}
+
+// Shapes that are computed from shapes, as exporters leave them for batches of any size.
+TEST(Network, folds_whole_numbers) {
+    const auto network = small(
+        {node("Shape", {"x"}, {"shape"}), node("Gather", {"shape", "one"}, {"width"}, {{"axis", std::int64_t{0}}}),
+         node("Mul", {"width", "two"}, {"twice"}), node("Unsqueeze", {"twice", "zero"}, {"list"}),
+         node("Concat", {"list", "minus"}, {"wanted"}, {{"axis", std::int64_t{0}}}),
+         node("Reshape", {"x", "wanted"}, {"y"})},
+        {{"one", whole({}, {1})}, {"two", whole({}, {2})}, {"zero", whole({1}, {0})}, {"minus", whole({1}, {-1})}});
+    const auto result = outputs_of(network, {1, 2, 3, 4, 5, 6, 7, 8}, 4);
+    ASSERT_TRUE(result) << result.error().to_string();
+    EXPECT_EQ(result->shape, matrix_shape(4, 2));
+    const auto wraps = small({node("Add", {"a", "a"}, {"b"}), node("Cast", {"b"}, {"c"}, {{"to", std::int64_t{1}}}),
+                              node("Add", {"x", "c"}, {"y"})},
+                             {{"a", whole({}, {std::numeric_limits<std::int64_t>::max()})}});
+    EXPECT_EQ(numbers_of(outputs_of(wraps, {1, 2}, 1)), (Numbers{-1, 0}));
+    const auto by_zero =
+        small({node("Div", {"a", "b"}, {"c"}), node("Cast", {"c"}, {"d"}, {{"to", std::int64_t{1}}}),
+               node("Add", {"x", "d"}, {"y"})},
+              {{"a", whole({2}, {7, std::numeric_limits<std::int64_t>::min()})}, {"b", whole({2}, {0, -1})}});
+    EXPECT_EQ(error_of(by_zero), "onnx.unsupported: node 1 (Cast): c holds -9223372036854775808, not of 32 bits");
+}
+
+TEST(Network, moves_words_as_the_standard_says) {
+    const Numbers x{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    const auto moved = [&](std::vector<NetworkNode> nodes, std::map<std::string, NetworkTensor> initializers = {}) {
+        return numbers_of(outputs_of(small(std::move(nodes), std::move(initializers)), x, 2));
+    };
+    EXPECT_EQ(moved({node("Reshape", {"x", "s"}, {"a"}), node("Transpose", {"a"}, {"y"}, {{"perm", Whole{2, 0, 1}}})},
+                    {{"s", whole({3}, {2, 3, 2})}}),
+              (Numbers{0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11}));
+    // Six dims that no neighbours can be joined of.
+    EXPECT_EQ(
+        moved({node("Reshape", {"x", "s"}, {"a"}), node("Transpose", {"a"}, {"b"}, {{"perm", Whole{4, 3, 2, 1, 0}}}),
+               node("Reshape", {"b", "t"}, {"y"})},
+              {{"s", whole({5}, {1, 2, 3, 2, 1})}, {"t", whole({2}, {2, -1})}}),
+        (Numbers{0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11}));
+    EXPECT_EQ(
+        moved(
+            {node("Slice", {"x", "b", "e", "a", "s"}, {"y"})},
+            {{"b", whole({1}, {1})}, {"e", whole({1}, {INT64_MAX})}, {"a", whole({1}, {-1})}, {"s", whole({1}, {2})}}),
+        (Numbers{1, 3, 5, 7, 9, 11}));
+    EXPECT_EQ(moved({node("Slice", {"x", "b", "e"}, {"y"})}, {{"b", whole({2}, {0, -2})}, {"e", whole({2}, {1, 99})}}),
+              (Numbers{4, 5}));
+    EXPECT_EQ(moved({node("Split", {"x", "p"}, {"", "y"}, {{"axis", std::int64_t{1}}})}, {{"p", whole({2}, {4, 2})}}),
+              (Numbers{4, 5, 10, 11}))
+        << "the first output is left out";
+}
+
+TEST(Network, an_output_that_is_not_computed_is_refused) {
+    EXPECT_EQ(error_of(small({node("Dropout", {"x"}, {"a", "mask"}), node("Add", {"a", "mask"}, {"y"})})),
+              "onnx.unsupported: node 1 (Add): mask, an output that is not computed");
+    EXPECT_EQ(
+        error_of(small({node("Slice", {"x", "b", "b"}, {""}), node("Relu", {"x"}, {"y"})}, {{"b", whole({1}, {0})}})),
+        "none");
+}
+
+// Operands of five dims, of which two neighbours go together.
+TEST(Network, broadcasts_more_than_four_dims_where_they_join) {
+    const auto network =
+        small({node("Reshape", {"x", "s"}, {"a"}), node("Mul", {"a", "w"}, {"b"}), node("Flatten", {"b"}, {"y"})},
+              {{"s", whole({5}, {2, 1, 2, 1, 2})}, {"w", floats({2, 1, 1}, {1, 10})}});
+    EXPECT_EQ(numbers_of(outputs_of(network, {1, 2, 3, 4, 5, 6, 7, 8}, 2)), (Numbers{1, 2, 30, 40, 5, 6, 70, 80}));
+    const auto apart =
+        small({node("Reshape", {"x", "s"}, {"a"}), node("Mul", {"a", "w"}, {"b"}), node("Flatten", {"b"}, {"y"})},
+              {{"s", whole({5}, {2, 2, 2, 2, 2})}, {"w", floats({2, 1, 2, 1, 2}, Numbers(8, 1))}});
+    EXPECT_EQ(error_of(apart, Numbers(32, 1), 2).substr(0, 17), "onnx.unsupported:");
+}
+
+TEST(Network, dropout_is_drawn_by_the_key_in_training_alone) {
+    const auto network = small({node("Dropout", {"x", "r", "t"}, {"a"}), node("Dropout", {"x", "r", "t"}, {"b"}),
+                                node("Concat", {"a", "b"}, {"y"}, {{"axis", std::int64_t{1}}})},
+                               {{"r", floats({}, {0.25F})}, {"t", whole({}, {1})}});
+    const Numbers ones(512, 1.0F);
+    EXPECT_EQ(numbers_of(outputs_of(network, ones, 1)), Numbers(1024, 1.0F));
+    const Numbers dropped = numbers_of(outputs_of(network, ones, 1, {true, {}}));
+    ASSERT_EQ(dropped.size(), 1024U);
+    const auto zeros = std::count(dropped.begin(), dropped.end(), 0.0F);
+    EXPECT_GT(zeros, 190);
+    EXPECT_LT(zeros, 320);
+    EXPECT_EQ(std::count(dropped.begin(), dropped.end(), 1.0F / 0.75F) + zeros, 1024);
+    EXPECT_NE(Numbers(dropped.begin(), dropped.begin() + 512), Numbers(dropped.begin() + 512, dropped.end()))
+        << "each use draws of its own";
+}
+
+std::vector<std::string> trained_by(const Network& network, const std::set<std::string>& frozen) {
+    Builder b;
+    const auto input = b.slot("x", DType::f32, matrix_shape(2, 2), Initializer::zeros());
+    LayersSlots slots;
+    (void)apply_network(b, network, frozen, {input, 2, {}}, {}, slots);
+    std::vector<std::string> names;
+    for (const Parameter& each : slots.parameters) names.push_back(each.name + (each.decay ? "*" : ""));
+    if (!b.status()) names.push_back(b.status().error().to_string());
+    return names;
+}
+
+TEST(Network, trains_what_has_a_derivative_and_is_not_frozen) {
+    const auto network = small(
+        {node("MatMul", {"x", "w"}, {"a"}), node("Mul", {"a", "scale"}, {"b"}), node("Mul", {"b", "/folded"}, {"c"}),
+         node("Greater", {"mask", "c"}, {"d"}), node("Where", {"d", "c", "e"}, {"y"})},
+        {{"w", floats({2, 2}, {1, 2, 3, 4})},
+         {"scale", floats({1}, {2})},
+         {"/folded", floats({1}, {2})},
+         {"mask", floats({2, 2}, {1, 0, 1, 5})},
+         {"e", floats({2}, {1, 2})}});
+    EXPECT_EQ(trained_by(network, {}), (std::vector<std::string>{"model.w*", "model.scale", "model.e"}));
+    EXPECT_EQ(trained_by(network, {"w", "e"}), (std::vector<std::string>{"model.scale"}));
+    EXPECT_EQ(trained_by(network, {"nothing"}), (std::vector<std::string>{"onnx.unknown_frozen: nothing"}));
+}
+
+// Constants that a node can make take no slot; others keep their words in one.
+TEST(Network, constants_are_patterns_or_slots) {
+    const auto slots_of = [](const NetworkTensor& constant) {
+        Builder b;
+        const auto input = b.slot("x", DType::f32, matrix_shape(3, 3), Initializer::zeros());
+        b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
+        LayersSlots slots;
+        const auto network =
+            small({node("Constant", {}, {"c"}, {{"value", constant}}), node("Add", {"x", "c"}, {"y"})});
+        const auto y = apply_network(b, network, {}, {input, 3, {}}, {}, slots).rows;
+        b.update(input, y);
+        const auto work = b.slot("work", DType::f32, matrix_shape(128, 128), Initializer::zeros());
+        b.update(work, b.matmul(work, work));
+        const auto built = b.finish();
+        EXPECT_TRUE(built) << built.error().to_string();
+        std::string names;
+        for (const auto& slot : built->program.slots)
+            if (slot.name.starts_with("constant.")) names += slot.name;
+        State state = initial_state(*built, 1);
+        vm::tensor::Executor executor(built->program, vm::tensor::arith::best_backend(), nullptr);
+        EXPECT_TRUE(executor.step(state, vm::tensor::MemoryData{}, kSeed));
+        EXPECT_EQ(std::vector<std::uint32_t>(state[0].words.begin(), state[0].words.end()), *constant.floats);
+        return names;
+    };
+    EXPECT_EQ(slots_of(floats({3, 3}, Numbers(9, 2.5F))), "");
+    EXPECT_EQ(slots_of(floats({3, 3}, {1, 0, 0, 1, 1, 0, 1, 1, 1})), "");
+    EXPECT_EQ(slots_of(floats({3, 3}, {1, 0, 0, 1, 1, 0, 1, 2, 1})), "constant.c");
+}
+
+// Nodes that hand on large known tensors end before they take the memory.
+TEST(Network, known_numbers_have_a_bound) {
+    std::vector<NetworkNode> nodes{node("ConstantOfShape", {"s"}, {"0"}, {{"value", whole({1}, {7})}})};
+    for (int i = 1; i < 40; ++i) nodes.push_back(node("Identity", {std::to_string(i - 1)}, {std::to_string(i)}));
+    nodes.push_back(node("Relu", {"x"}, {"y"}));
+    EXPECT_EQ(error_of(small(nodes, {{"s", whole({1}, {1 << 20})}})),
+              "onnx.too_large: node 16 (Identity): whole numbers of more than 2^24 elements in all");
+    EXPECT_EQ(error_of(small(nodes, {{"s", whole({1}, {(1 << 20) + 1})}})),
+              "onnx.too_large: node 0 (ConstantOfShape): whole numbers of more than 2^20 elements");
+}
+
+TEST(Network, operations_are_found_by_name) {
+    const std::string known = error_of(small({node("?", {"x"}, {"y"})}));
+    std::vector<std::string> names;
+    std::string rest = known.substr(known.find("known: ") + 7);
+    for (std::size_t end = 0; end != std::string::npos; rest = end == std::string::npos ? "" : rest.substr(end + 2)) {
+        end = rest.find(", ");
+        names.push_back(rest.substr(0, end));
+    }
+    EXPECT_GT(names.size(), 60U);
+    for (const std::string& name : names)
+        EXPECT_EQ(error_of(small({node(name, std::vector<std::string>(2000, "x"), {"y"})})).substr(0, 14),
+                  "onnx.bad_node:")
+            << name;
+}
+
+// --- Files that no one should have written
+// -------------------------------------------------------------------------------
+
+std::string error_of_file(BytesView file) {
+    const auto network = read_onnx(file);
+    return network ? "none" : std::string(network.error().name);
+}
+
+onnx::ModelProto model_of(const std::string& name) {
+    onnx::ModelProto model;
+    const Bytes file = file_of(name);
+    EXPECT_TRUE(model.ParseFromArray(file.data(), static_cast<int>(file.size())));
+    return model;
+}
+std::string error_with(const std::function<void(onnx::ModelProto&)>& change) {
+    onnx::ModelProto model = model_of("gru.onnx");
+    change(model);
+    const std::string bytes = model.SerializeAsString();
+    return error_of_file(as_bytes(bytes));
+}
+
+TEST(OnnxFile, refuses_what_it_has_no_place_for) {
+    EXPECT_EQ(error_with([](auto&) {}), "none");
+    EXPECT_EQ(error_of_file(as_bytes(std::string_view("no model"))), "onnx.not_onnx");
+    EXPECT_EQ(error_of_file({}), "onnx.not_onnx");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_opset_import(0)->set_version(8); }), "onnx.unknown_version");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_opset_import(0)->set_version(18); }), "onnx.unknown_version");
+    EXPECT_EQ(error_with([](auto& m) { m.clear_opset_import(); }), "onnx.unknown_version");
+    EXPECT_EQ(error_with([](auto& m) { m.add_functions(); }), "onnx.subgraph");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->add_sparse_initializer(); }), "onnx.bad_tensor");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->clear_output(); }), "onnx.no_output");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_output(0)->set_name("?"); }), "onnx.no_output");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->clear_input(); }), "onnx.inputs");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->add_input()->set_name("second"); }), "onnx.inputs");
+    EXPECT_EQ(error_with([](auto& m) {
+                  auto* attribute = m.mutable_graph()->mutable_node(0)->add_attribute();
+                  attribute->set_name("body");
+                  attribute->set_type(onnx::AttributeProto_AttributeType_GRAPH);
+              }),
+              "onnx.subgraph");
+    EXPECT_EQ(error_with([](auto& m) {
+                  auto* attribute = m.mutable_graph()->mutable_node(0)->add_attribute();
+                  attribute->set_name("names");
+                  attribute->set_type(onnx::AttributeProto_AttributeType_STRINGS);
+              }),
+              "onnx.bad_attribute");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_node(2)->set_input(0, "later"); }),
+              "onnx.not_sorted");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_node(2)->set_output(0, "input"); }),
+              "onnx.duplicate");
+    EXPECT_EQ(error_with([](auto& m) { *m.mutable_graph()->add_initializer() = m.graph().initializer(0); }),
+              "onnx.duplicate");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_node(2)->set_output(0, "a b"); }), "onnx.bad_name");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_name(""); }), "onnx.bad_name");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_name(std::string(1025, 'a')); }),
+              "onnx.bad_name");
+    EXPECT_EQ(error_with([](auto& m) {
+                  for (int i = 0; i < 1025; ++i) m.mutable_graph()->mutable_node(0)->add_input();
+              }),
+              "onnx.too_many");
+    EXPECT_EQ(error_with([](auto& m) {
+                  for (std::size_t i = 0; i <= kMaxNetworkNodes; ++i) m.mutable_graph()->add_node();
+              }),
+              "onnx.too_many");
+    EXPECT_EQ(
+        error_with([](auto& m) { m.mutable_graph()->mutable_node(0)->set_doc_string(std::string(17 << 20, ' ')); }),
+        "onnx.too_long");
+}
+
+TEST(OnnxFile, tensors_are_what_their_dims_say) {
+    const auto with = [](const std::function<void(onnx::TensorProto&)>& change) {
+        return error_with([&](onnx::ModelProto& m) { change(*m.mutable_graph()->mutable_initializer(0)); });
+    };
+    EXPECT_EQ(with([](auto& t) { t.set_dims(0, t.dims(0) + 1); }), "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) { t.set_dims(0, -1); }), "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) { t.set_dims(0, 0); }), "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) {
+                  t.set_dims(0, INT64_MAX);
+                  t.set_dims(1, INT64_MAX);
+              }),
+              "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) {
+                  for (int i = 0; i < 7; ++i) t.add_dims(1);
+              }),
+              "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) { t.mutable_raw_data()->pop_back(); }), "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) { t.clear_raw_data(); }), "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) { t.set_data_type(onnx::TensorProto_DataType_STRING); }), "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) { t.set_data_type(99); }), "onnx.bad_tensor");
+    EXPECT_EQ(with([](auto& t) { t.set_data_location(onnx::TensorProto_DataLocation_EXTERNAL); }),
+              "onnx.external_data");
+}
+
+// Every way in which a tensor can hold its numbers.
+TEST(OnnxFile, reads_all_types_of_numbers) {
+    struct Way {
+        onnx::TensorProto_DataType type;
+        std::string raw;
+        std::function<void(onnx::TensorProto&)> put;
+    };
+    const auto read = [](const std::function<void(onnx::TensorProto&)>& change) {
+        onnx::ModelProto model = model_of("gru.onnx");
+        auto& tensor = *model.mutable_graph()->add_initializer();
+        tensor.set_name("extra");
+        tensor.add_dims(2);
+        change(tensor);
+        const auto network = read_onnx(as_bytes(model.SerializeAsString()));
+        EXPECT_TRUE(network) << network.error().to_string();
+        return network ? network->initializers.at("extra") : NetworkTensor{};
+    };
+    const auto raw = [&](onnx::TensorProto_DataType type, const Bytes& bytes) {
+        return read([&](auto& t) {
+            t.set_data_type(type);
+            t.set_raw_data(std::string(bytes.begin(), bytes.end()));
+        });
+    };
+    const auto two = [](float a, float b) { return *floats({}, {a, b}).floats; };
+    EXPECT_EQ(*raw(onnx::TensorProto_DataType_FLOAT16, {0x00, 0xbe, 0x01, 0x00}).floats, two(-1.5F, 0x1p-24F));
+    EXPECT_EQ(*raw(onnx::TensorProto_DataType_FLOAT16, {0x00, 0x7c, 0xff, 0x7b}).floats, two(INFINITY, 65504.0F));
+    EXPECT_EQ(*raw(onnx::TensorProto_DataType_BFLOAT16, {0x80, 0x3f, 0x00, 0xc0}).floats, two(1.0F, -2.0F));
+    EXPECT_EQ(*raw(onnx::TensorProto_DataType_DOUBLE, {0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0xc0}).floats,
+              two(1.0F, -2.0F));
+    EXPECT_EQ(raw(onnx::TensorProto_DataType_INT8, {0xff, 0x7f}).whole, (Whole{-1, 127}));
+    EXPECT_EQ(raw(onnx::TensorProto_DataType_UINT8, {0xff, 0x7f}).whole, (Whole{255, 127}));
+    EXPECT_EQ(raw(onnx::TensorProto_DataType_BOOL, {2, 0}).whole, (Whole{1, 0}));
+    EXPECT_EQ(raw(onnx::TensorProto_DataType_INT16, {0xff, 0xff, 1, 0}).whole, (Whole{-1, 1}));
+    EXPECT_EQ(raw(onnx::TensorProto_DataType_INT32, {0xfe, 0xff, 0xff, 0xff, 1, 0, 0, 0}).whole, (Whole{-2, 1}));
+    EXPECT_EQ(read([](auto& t) {
+                  t.set_data_type(onnx::TensorProto_DataType_FLOAT);
+                  t.add_float_data(3);
+                  t.add_float_data(4);
+              }).floats->at(1),
+              two(3, 4)[1]);
+    EXPECT_EQ(read([](auto& t) {
+                  t.set_data_type(onnx::TensorProto_DataType_INT64);
+                  t.add_int64_data(-5);
+                  t.add_int64_data(6);
+              }).whole,
+              (Whole{-5, 6}));
+    EXPECT_EQ(read([](auto& t) {
+                  t.set_data_type(onnx::TensorProto_DataType_INT32);
+                  t.add_int32_data(-5);
+                  t.add_int32_data(6);
+              }).whole,
+              (Whole{-5, 6}));
+}
+
+// Cut anywhere and with any byte changed a file is read or refused by name, and what is read is laid or refused.
+TEST(OnnxFile, damaged_files_are_read_or_refused) {
+    const Bytes file = file_of("gru.onnx");
+    for (std::size_t size = 0; size < file.size(); size += 61)
+        EXPECT_NE(error_of_file(BytesView(file).first(size)), "none");
+    std::size_t refused = 0;
+    for (std::uint32_t i = 0; i < 3000; ++i) {
+        Bytes damaged = file;
+        const std::uint32_t word = vm::tensor::arith::philox_word(i, 1, 2, 3, 4);
+        damaged[word % damaged.size()] = static_cast<std::uint8_t>(word >> 24);
+        const auto network = read_onnx(damaged);
+        if (!network) {
+            ++refused;
+            continue;
+        }
+        Builder b;
+        const auto input = b.slot("x", DType::f32, matrix_shape(kBatch, 30), Initializer::zeros());
+        LayersSlots slots;
+        (void)apply_network(b, *network, {}, {input, kBatch, {}}, LayersPass{false, {}}, slots);
+    }
+    EXPECT_GT(refused, 100U);
+}
+
+}  // namespace
+}  // namespace quern::compute::program
