@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,8 @@ constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
 
 struct Options {
     std::string arch;
+    std::string model;
+    FitChoices fit;
     std::string program;
     std::string state;
     std::string from;
@@ -56,6 +59,7 @@ struct Options {
     std::uint32_t context = 64;
     std::uint64_t seed = 1;
     bool bare = false;
+    bool predictions = false;
     SampleOptions sample;
 };
 
@@ -233,9 +237,25 @@ Status make_dataset(const Options& options) {
     return {};
 }
 
+// Of a network in a file, which lies beside the architecture file or below it.
+Status fit_to_network(const Options& options) {
+    QUERN_TRY(const Network network, read_network(options.model));
+    const std::filesystem::path folder = std::filesystem::absolute(options.out).parent_path();
+    const std::string file = std::filesystem::absolute(options.model).lexically_relative(folder).string();
+    if (file.empty() || file.starts_with(".."))
+        return fail("arch.outside", options.model + " is not beside " + options.out);
+    QUERN_TRY(const std::string text, fit_architecture(network, file, options.sets, options.fit));
+    QUERN_CHECK(fs::write_file_atomic(options.out, as_bytes(text)));
+    QUERN_TRY(const json::Value fitted, json::parse(text));
+    print(fitted);
+    return {};
+}
+
 // A small transformer that fits a data set, as a file to be changed by hand.
 Status make_architecture(const Options& options) {
-    QUERN_TRY(const TextDataset dataset, read_dataset(options.data));
+    if (!options.model.empty()) return fit_to_network(options);
+    if (options.sets.size() != 1) return fail("compile.wrong_data", "a transformer has one file of tokens");
+    QUERN_TRY(const TextDataset dataset, read_dataset(options.sets[0]));
     const std::string text =
         "{\n  \"format\": \"quern-arch-1\",\n"
         "  \"model\": {\"type\": \"char_transformer\", \"layers\": 2, \"d_model\": 64, \"heads\": 4, \"context\": " +
@@ -353,6 +373,11 @@ Status evaluate_trained(const Options& options) {
     result.set("examples", found.examples);
     result.set("loss", found.loss);
     if (found.accuracy) result.set("accuracy", *found.accuracy);
+    if (options.predictions) {
+        json::Value predicted = json::Value::array();
+        for (const std::uint32_t each : found.predicted) predicted.push(each);
+        result.set("predicted", std::move(predicted));
+    }
     print(result);
     return {};
 }
@@ -406,9 +431,24 @@ void declare(CLI::App& app, Options& o, Action& action) {
     of_images(sub->add_option("--limit", o.per_class, "so many images of each class at most, the first by name")
                   ->check(CLI::PositiveNumber));
 
-    sub = command("arch", "Write the architecture of a small transformer that fits a data set", make_architecture);
-    required(sub, "--data", o.data, "file of tokens of the subcommand dataset");
-    sub->add_option("--context", o.context, "context length of the model")->capture_default_str();
+    sub = command("arch", "Write the architecture of a small transformer, or of a network in a file, that fits data",
+                  make_architecture);
+    sub->add_option("--data", o.sets,
+                    "file of tokens; of a network inputs, then targets: files of `dataset`, or others")
+        ->required()
+        ->expected(1, 2)
+        ->take_all();
+    CLI::Option* context =
+        sub->add_option("--context", o.context, "context length of a transformer")->capture_default_str();
+    CLI::Option* network = sub->add_option("--model", o.model, "ONNX file of a network, beside OUT or below it");
+    network->excludes(context);
+    const auto of_network = [&](CLI::Option* option) { option->needs(network)->capture_default_str(); };
+    of_network(sub->add_option("--loss", o.fit.loss,
+                               "cross_entropy, mse, binary_cross_entropy or next_token (default: by "
+                               "what the network gives)"));
+    of_network(sub->add_option("--batch", o.fit.batch, "examples in a step"));
+    of_network(sub->add_option("--lr", o.fit.learning_rate, "learning rate of AdamW"));
+    of_network(sub->add_option("--steps", o.fit.total_steps, "steps after which the rate has fallen; 0: it does not"));
     required(sub, "--out", o.out, "architecture JSON to write; change it as you like");
 
     sub = command("inspect", "Describe a program file", inspect);
@@ -444,6 +484,8 @@ void declare(CLI::App& app, Options& o, Action& action) {
         ->required()
         ->expected(1, 2)
         ->take_all();
+    sub->add_flag("--predictions", o.predictions,
+                  "of classes and tokens, also the number that each target was taken for");
     app.require_subcommand(1);
 }
 

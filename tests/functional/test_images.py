@@ -3,34 +3,19 @@
 has not seen."""
 import json
 import os
-import random
 import subprocess
 
 import framework
-from quern.devnet import program
+from quern.devnet import ROOT, program
 from quern.market import Job, run
+from quern.shapes import NAMES, architecture, shapes
 
-SIDE, CLASSES, TRAINED, HELD_OUT = 12, 4, 512, 128
+TRAINED, HELD_OUT = 512, 128
 STEPS, INTERVAL = 40, 10
 CONV = {"type": "conv2d", "kernel": 3, "padding": 1, "bias": False}
 LAYERS = [{**CONV, "channels": 32}, {"type": "batch_norm"}, {"type": "relu"}, {"type": "max_pool2d", "kernel": 2},
           {"type": "residual", "inner": [{**CONV, "channels": 32}, {"type": "batch_norm"}, {"type": "relu"}]},
-          {"type": "global_avg_pool2d"}, {"type": "dropout", "rate": 0.1}, {"type": "linear", "size": CLASSES}]
-
-
-def shapes(count, seed):
-    """Gray images of bars, upright and lying, crosses and frames on noise, and which of them each is."""
-    lot, images, labels = random.Random(seed), bytearray(), bytearray()
-    for _ in range(count):
-        label, row, column = lot.randrange(CLASSES), lot.randrange(2, SIDE - 6), lot.randrange(2, SIDE - 6)
-        inside = {0: lambda y, x: x in (2, 3), 1: lambda y, x: y in (2, 3), 2: lambda y, x: x in (2, 3) or y in (2, 3),
-                  3: lambda y, x: x in (0, 5) or y in (0, 5)}[label]
-        for y in range(SIDE):
-            for x in range(SIDE):
-                drawn = 0 <= y - row < 6 and 0 <= x - column < 6 and inside(y - row, x - column)
-                images.append(lot.randrange(170, 256) if drawn else lot.randrange(0, 100))
-        labels.append(label)
-    return bytes(images), bytes(labels)
+          {"type": "global_avg_pool2d"}, {"type": "dropout", "rate": 0.1}, {"type": "linear", "size": len(NAMES)}]
 
 
 class Images(framework.MarketTest):
@@ -43,13 +28,18 @@ class Images(framework.MarketTest):
             for path, content in zip(cls.files[name], shapes(count, seed)):
                 with open(path, "wb") as file:
                     file.write(content)
-        cls.images = Job(os.path.join(cls.directory, "images"), cls.net.node, {
-            "format": "quern-arch-1", "batch": 32,
-            "model": {"type": "layers", "input": {"height": SIDE, "width": SIDE, "channels": 1, "scale": 1 / 128, "shift": -1},
-                      "layers": LAYERS, "outputs": CLASSES},
-            "data": [{"dtype": "u8", "elements": TRAINED * SIDE * SIDE}, {"dtype": "u8", "elements": TRAINED}],
-            "optimizer": {"type": "adamw", "lr": 1e-2},
-        }, cls.files["trained"])
+        cls.images = Job(os.path.join(cls.directory, "images"), cls.net.node,
+                         architecture({"type": "layers", "layers": LAYERS}, TRAINED), cls.files["trained"])
+        cls.network = Job(os.path.join(cls.directory, "network"), cls.net.node,
+                          architecture({"type": "network", "file": "shapes.onnx"}, TRAINED), cls.files["trained"],
+                          network=os.path.join(ROOT, "contrib", "models", "shapes.onnx"))
+
+    def judge(self, job, task):
+        """What `evaluate` says of a settled task's result on the images that it has not seen, and how it was asked."""
+        state = os.path.join(self.directory, f"state-{task['id']}.safetensors")
+        run("quern-cli", *self.net.node.cli, "content", "state", job.program, task["claim"]["checkpointContent"], state)
+        asked = ["evaluate", "--program", job.program, "--state", state, "--arch", job.arch, "--data"]
+        return json.loads(run("quern-compile", *asked, *self.files["held-out"], "--predictions")), asked
 
     def test_what_was_trained_knows_images_that_it_has_not_seen(self):
         self.workers(solver1="", whistleblower="")
@@ -59,11 +49,7 @@ class Images(framework.MarketTest):
         self.assertEqual(len(task["spec"]["dataRoots"]), 2)
         losses = self.losses(task["id"])
         self.assertLess(losses[-1], losses[0] / 2)
-        state = os.path.join(self.directory, "state.safetensors")
-        run("quern-cli", *self.net.node.cli, "content", "state", self.images.program,
-                      task["claim"]["checkpointContent"], state)
-        judged = ["evaluate", "--program", self.images.program, "--state", state, "--arch", self.images.arch, "--data"]
-        found = json.loads(run("quern-compile", *judged, *self.files["held-out"]))
+        found, judged = self.judge(self.images, task)
         self.assertEqual(found["examples"], HELD_OUT)
         self.assertGreater(found["accuracy"], 0.9)
         self.assertLess(found["loss"], 0.5)
@@ -71,6 +57,19 @@ class Images(framework.MarketTest):
             refused = subprocess.run([program("quern-compile"), *judged, *files], capture_output=True, text=True, check=False)
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn(words, refused.stderr)
+        self.assert_supply()
+
+    def test_a_network_that_pytorch_exported_is_trained(self):
+        self.workers(solver1="", whistleblower="")
+        self.verifiers()
+        task = self.wait(self.submit(STEPS, INTERVAL, job=self.network))
+        self.assertEqual(task["stateName"], "settled", task["reason"])
+        found, _ = self.judge(self.network, task)
+        self.assertGreater(found["accuracy"], 0.9)
+        with open(self.files["held-out"][1], "rb") as file:
+            labels = file.read()
+        right = sum(label == predicted for label, predicted in zip(labels, found["predicted"], strict=True))
+        self.assertEqual(right / HELD_OUT, found["accuracy"])
         self.assert_supply()
 
     def test_a_lie_in_a_convolution_is_found(self):

@@ -1,8 +1,9 @@
 """The main job on a network of real processes: train, prove, verify, dispute, settle, on real text.
 
 Four validators; two solvers, three verifiers and a whistleblower spread over them. First an honest training of a
-character-level transformer on the system's licence texts; then a second one whose first solver cheats, is taken to the
-chain's judge and slashed, and whose second solver finishes. Between them short tasks, until a verifier had to tell an
+character-level transformer on the system's licence texts, and one of a network that PyTorch exported on drawn images; then
+one whose first solver cheats, is taken to the chain's judge and slashed, and whose second solver finishes. Between them
+short tasks, until a verifier had to tell an
 altered result and the whistleblower that saw it is paid the jackpot. At last two attacks of the corpus, on networks of their
 own. Processes that are killed meanwhile are started again.
 """
@@ -23,12 +24,15 @@ import time
 
 from . import events
 from .devnet import QRN, ROOT, Devnet, program, run
-from .market import (FINAL_STATES, TextJob, all_tasks, disputes_of, licence_texts, price, reason_of, spec_options, state_of,
+from .market import (FINAL_STATES, Job, TextJob, all_tasks, disputes_of, licence_texts, price, reason_of, spec_options, state_of,
                      submit, supply_difference, transfer, wait_for_task)
 from .processes import Ended, end_on_signals, hang_up, popen
 from .rpc import RpcError
+from .shapes import NAMES, SIDE, architecture, picture, shapes
 
 STEPS, INTERVAL = 600, 30
+NETWORK = os.path.join(ROOT, "contrib", "models", "shapes.onnx")
+NETWORK_STEPS, NETWORK_INTERVAL, NETWORK_TRAINED, NETWORK_HELD_OUT, NETWORK_SHOWN = 60, 15, 512, 256, 4
 CHEAT_STEPS, CHEAT_INTERVAL = 200, 25
 CHEAT = "flip_element"
 ATTACKS = ("lazy-pass", "self-challenge")
@@ -205,6 +209,37 @@ class Demo:
         self.first_task = task["id"]
         self.show_losses(task)
         self.show_model(task)
+        self.show_money(task)
+
+    def network_task(self):
+        """A convolutional network as PyTorch wrote it, on images that are drawn by rule."""
+        self.phase("a network of PyTorch")
+        net, directory = self.net, os.path.join(self.options.directory, "network")
+        os.makedirs(directory)
+        files = {}
+        for name, count, seed in (("trained", NETWORK_TRAINED, 1), ("held-out", NETWORK_HELD_OUT, 2)):
+            files[name] = [os.path.join(directory, f"{name}.{part}.u8") for part in ("images", "labels")]
+            for path, content in zip(files[name], shapes(count, seed)):
+                with open(path, "wb") as file:
+                    file.write(content)
+        job = Job(directory, net.node, architecture({"type": "network", "file": os.path.basename(NETWORK)}, NETWORK_TRAINED),
+                  files["trained"], network=NETWORK)
+        self.say(f"{NETWORK}: {job.compiled['parameters']} parameters, {job.compiled['nodes']} nodes; {NETWORK_TRAINED} images "
+                 f"of {SIDE} x {SIDE}: {', '.join(NAMES)}")
+        task = self.follow(job, NETWORK_STEPS, NETWORK_INTERVAL)
+        if task["stateName"] != "settled":
+            raise RuntimeError(f"task {task['id']} ended as {task['stateName']}: {task['reason']}")
+        state = os.path.join(directory, "state.safetensors")
+        run("quern-cli", *net.node.cli, "-rpcwait", "content", "state", job.program, task["claim"]["checkpointContent"], state)
+        found = json.loads(run("quern-compile", "evaluate", "--program", job.program, "--state", state, "--arch", job.arch,
+                               "--predictions", "--data", *files["held-out"]))
+        with open(files["held-out"][0], "rb") as file:
+            images = file.read()
+        self.say(f"of {found['examples']} images that it has not seen it names {100 * found['accuracy']:.1f} % rightly; the first:")
+        shown = [picture(images[i * SIDE * SIDE:(i + 1) * SIDE * SIDE]) for i in range(NETWORK_SHOWN)]
+        for line in zip(*shown):
+            self.say("  | " + " | ".join(line) + " |")
+        self.say("  | " + " | ".join(f"{NAMES[found['predicted'][i]]:{2 * SIDE}s}" for i in range(NETWORK_SHOWN)) + " |")
         self.show_money(task)
 
     def disputed_task(self):
@@ -428,6 +463,7 @@ class Demo:
     def run(self):
         self.start_network()
         self.honest_task()
+        self.network_task()
         self.forced_error()
         self.disputed_task()
         self.attacks()

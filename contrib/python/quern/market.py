@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import shutil
 import time
 
 from . import events
@@ -27,10 +28,13 @@ class Job:
 
     architecture: what arch.json says; data: files of its data tensors. With `accumulate` in it an update is so many steps
     of the first program and one of the second. `trained`, a state and its program's file, gives the parameters that it
-    begins with; with `start` the first step of all makes the rest of the first state."""
+    begins with; with `start` the first step of all makes the rest of the first state. `network` is the file that the
+    architecture names."""
 
-    def __init__(self, directory, node, architecture, data, seed=1, trained=None, start=False):
+    def __init__(self, directory, node, architecture, data, seed=1, trained=None, start=False, network=None):
         os.makedirs(directory, exist_ok=True)
+        if network:
+            shutil.copy(network, os.path.join(directory, architecture["model"]["file"]))
         path = lambda name: os.path.join(directory, name)
         self.arch, self.program, self.init = (path(n) for n in ("arch.json", "program.bin", "init.safetensors"))
         self.data = list(data)

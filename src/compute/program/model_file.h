@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compute/program/architecture.h"
+#include "compute/program/network_fit.h"
 
 namespace quern::compute::program {
 
@@ -11,5 +13,11 @@ namespace quern::compute::program {
 // each with the file's name: fs.*, arch.*, arch.outside (a network's file that is not in the folder or below it),
 // onnx.*.
 [[nodiscard]] Expected<Architecture> read_architecture(const std::string& path);
+
+// A network's file as an architecture that fits these files of data (network_fit.h), whose descriptions lie beside them
+// as FILE.json. Errors: as above, fit.*.
+[[nodiscard]] Expected<Network> read_network(const std::string& path);
+[[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
+                                                     const std::vector<std::string>& data, const FitChoices& choices);
 
 }  // namespace quern::compute::program

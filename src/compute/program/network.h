@@ -52,6 +52,7 @@ struct NetworkNode {
 struct Network {
     std::string input;                      // what an example goes into
     std::vector<std::uint64_t> input_dims;  // 0: any; the first is the batch
+    bool input_is_whole = false;            // whole numbers: tokens
     std::string output;                     // the first of the file's
     std::uint32_t opset = 0;                // of the standard's default domain
     std::map<std::string, NetworkTensor> initializers;

@@ -285,6 +285,10 @@ private:
             if (!network_.input.empty())
                 return fail("onnx.inputs", "more than one: " + network_.input + ", " + input.name());
             network_.input = input.name();
+            const TypeInfo* const type = type_of(input.type().tensor_type().elem_type());
+            if (type == nullptr)
+                return fail("onnx.inputs", input.name() + ": numbers of a type that has no place here");
+            network_.input_is_whole = !type->is_float;
             const onnx::TensorShapeProto& shape = input.type().tensor_type().shape();
             if (std::cmp_greater(shape.dim_size(), kMaxNetworkRank)) return fail("onnx.inputs", "more than 8 dims");
             for (const onnx::TensorShapeProto_Dimension& dim : shape.dim()) {

@@ -1,0 +1,161 @@
+#include "compute/program/network_fit.h"
+
+#include "base/json.h"
+#include "compute/program/arch_json.h"
+#include "compute/program/network_lowering.h"
+#include "vm/tensor/data.h"
+
+namespace quern::compute::program {
+namespace {
+
+using vm::tensor::DataType;
+
+constexpr std::size_t kMaxDescription = 1U << 20;
+
+struct Example {
+    LayersSpec::Input input = LayersSpec::Input::row;
+    std::uint64_t height = 1;
+    std::uint64_t width = 1;
+    std::uint64_t channels = 1;  // or features, or tokens
+
+    [[nodiscard]] std::uint64_t size() const { return height * width * channels; }
+};
+
+// A size of an image that the network leaves open.
+std::uint64_t described(const json::Value& description, std::string_view key) {
+    const json::Value* const value = description.is_object() ? description.find(key) : nullptr;
+    return value == nullptr ? 0 : value->as_u64().value_or(0);
+}
+
+Expected<Example> example_of(const Network& network, const json::Value& description) {
+    const auto& dims = network.input_dims;
+    Example example;
+    if (network.input_is_whole) {
+        example.input = LayersSpec::Input::tokens;
+    } else if (dims.size() == 4) {
+        example.input = LayersSpec::Input::image;
+        example.channels = dims[1] != 0 ? dims[1] : described(description, "channels");
+        example.height = dims[2] != 0 ? dims[2] : described(description, "height");
+        example.width = dims[3] != 0 ? dims[3] : described(description, "width");
+    }
+    if (example.input != LayersSpec::Input::image)
+        for (std::size_t i = 1; i < dims.size(); ++i)
+            example.channels = dims[i] > kMaxFeatures ? 0 : example.channels * dims[i];
+    if (example.height == 0 || example.height > kMaxImageSide || example.width == 0 || example.width > kMaxImageSide ||
+        example.channels == 0 || example.channels > kMaxFeatures || dims.size() < 2)
+        return fail("fit.unknown_dims",
+                    network.input + ": the network leaves the size of an example open; export it fixed");
+    return example;
+}
+
+// How wide the network's output is, and how many rows there are for an example.
+struct Outputs {
+    std::uint32_t columns = 0;
+    std::uint64_t rows = 0;
+};
+Expected<Outputs> outputs_of(const Network& network, const Example& example, std::uint32_t batch) {
+    Builder b;
+    const auto u32 = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+    const bool tokens = example.input == LayersSpec::Input::tokens;
+    const bool image = example.input == LayersSpec::Input::image;
+    const Shape shape = image ? matrix_shape(batch * u32(example.height * example.width), u32(example.channels))
+                              : matrix_shape(batch, u32(example.channels));
+    const auto x = b.slot("x", tokens ? DType::i32 : DType::f32, shape, Initializer::zeros());
+    LayersSlots slots;
+    Features features{x, batch, {}};
+    if (image) features.image = Extent2d{u32(example.height), u32(example.width)};
+    const auto y = apply_network(b, network, {}, features, LayersPass{false, {}}, slots).rows;
+    QUERN_CHECK(b.status());
+    return Outputs{b.shape(y).columns(), b.shape(y).rows() / batch};
+}
+
+Expected<DataType> type_in(const json::Value& description, DataType otherwise) {
+    const json::Value* const value = description.is_object() ? description.find("dtype") : nullptr;
+    if (value == nullptr) return otherwise;
+    const auto name = value->as_string();
+    const auto type = name ? vm::tensor::data_type_of(*name) : std::nullopt;
+    if (!type) return fail("fit.bad_description", "dtype");
+    return *type;
+}
+
+json::Value set_of(DataType type, std::uint64_t elements) {
+    return json::Value::object({{"dtype", std::string(vm::tensor::name_of(type))}, {"elements", elements}});
+}
+
+}  // namespace
+
+Expected<std::string> fit_architecture(const Network& network, const std::string& file,
+                                       const std::vector<DataFile>& data, const FitChoices& choices) {
+    if (data.empty() || data.size() > 2) return fail("fit.no_data", "inputs and targets, or tokens");
+    if (choices.batch == 0 || choices.batch > kMaxBatch) return fail("arch.out_of_range", "batch");
+    json::Value description;
+    if (data[0].description) {
+        auto parsed = json::parse(*data[0].description, {kMaxDescription, 16});
+        if (!parsed) return fail("fit.bad_description", parsed.error().to_string());
+        description = std::move(*parsed);
+    }
+    QUERN_TRY(const Example example, example_of(network, description));
+    const bool tokens = example.input == LayersSpec::Input::tokens;
+    const bool image = example.input == LayersSpec::Input::image;
+    QUERN_TRY(const Outputs outputs, outputs_of(network, example, choices.batch));
+    std::string loss = choices.loss;
+    if (loss.empty())
+        loss = tokens && data.size() == 1 && outputs.rows == example.channels ? "next_token" : "cross_entropy";
+
+    QUERN_TRY(const DataType type, type_in(description, image || tokens ? DataType::u8 : DataType::f32));
+    if (data[0].bytes % vm::tensor::element_bytes(type) != 0) return fail("fit.wrong_data", "a part of an element");
+    const std::uint64_t elements = data[0].bytes / vm::tensor::element_bytes(type);
+    json::Value sets = set_of(type, elements);
+    if (loss != "next_token") {
+        const std::uint64_t count = elements / example.size();
+        if (data.size() != 2) return fail("fit.no_data", "no file of targets");
+        if (count == 0 || elements % example.size() != 0)
+            return fail("fit.wrong_data",
+                        std::to_string(elements) + " elements, an example has " + std::to_string(example.size()));
+        const bool classes = loss == "cross_entropy";
+        const std::uint64_t targets = count * (classes ? 1 : outputs.columns);
+        const std::uint64_t width = data[1].bytes / targets;
+        if (data[1].bytes % targets != 0 || (width != 1 && width != 2 && width != 4))
+            return fail("fit.wrong_data",
+                        std::to_string(data[1].bytes) + " bytes of targets for " + std::to_string(count) + " examples");
+        const DataType target = width == 1   ? DataType::u8
+                                : width == 2 ? DataType::u16
+                                : classes    ? DataType::i32
+                                             : DataType::f32;
+        json::Value both = json::Value::array();
+        both.push(std::move(sets));
+        both.push(set_of(target, targets));
+        sets = std::move(both);
+    }
+
+    json::Value input = json::Value::object();
+    if (image) {
+        input.set("height", example.height);
+        input.set("width", example.width);
+        input.set("channels", example.channels);
+        if (type == DataType::u8) {
+            input.set("scale", 0.0078125);
+            input.set("shift", -1);
+        }
+    } else {
+        input.set(tokens ? "tokens" : "features", example.channels);
+    }
+    json::Value model = json::Value::object({{"type", "network"}, {"file", file}});
+    model.set("input", std::move(input));
+    model.set("outputs", std::uint64_t{outputs.columns});
+    model.set("loss", loss);
+    QUERN_TRY(json::Value rate, json::parse(choices.learning_rate, {64, 1}));
+    json::Value optimizer = json::Value::object({{"type", "adamw"}});
+    optimizer.set("lr", std::move(rate));
+    if (choices.total_steps != 0) optimizer.set("total_steps", std::uint64_t{choices.total_steps});
+    json::Value result = json::Value::object({{"format", "quern-arch-1"}});
+    result.set("model", std::move(model));
+    result.set("data", std::move(sets));
+    result.set("batch", std::uint64_t{choices.batch});
+    result.set("optimizer", std::move(optimizer));
+    std::string text = result.dump_pretty() + "\n";
+    QUERN_CHECK(parse_architecture(text));
+    return text;
+}
+
+}  // namespace quern::compute::program

@@ -1,0 +1,36 @@
+// Architectures for networks that people have in a file: what of an architecture follows from the network and from the
+// data is worked out, the rest is usual values. Used by quern-compile and quern-train. Pure; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/expected.h"
+#include "compute/program/network.h"
+
+namespace quern::compute::program {
+
+struct DataFile {
+    std::uint64_t bytes = 0;
+    // What `quern-compile dataset` wrote beside it: "dtype", of images also "height", "width", "channels" and "labels".
+    std::optional<std::string> description;
+};
+struct FitChoices {
+    std::string loss;  // "": next_token where a row of outputs belongs to each token and there is one file, else
+                       // cross_entropy
+    std::uint32_t batch = 32;
+    std::string learning_rate = "0.001";  // decimals
+    std::uint32_t total_steps = 0;        // 0: left out
+};
+
+// The text of an architecture file for the network in `file`, trained by AdamW on these data tensors. Elements without
+// a description are u8 of images and tokens, f32 of rows; classes and targets are as wide as their file says. Bytes of
+// images become numbers between -1 and 1. Errors: fit.unknown_dims (neither network nor description says how large an
+// example is), fit.no_data, fit.wrong_data (files that hold no whole examples), fit.bad_description, those of
+// apply_network() and of parse_architecture().
+[[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
+                                                     const std::vector<DataFile>& data, const FitChoices& choices);
+
+}  // namespace quern::compute::program

@@ -1,0 +1,106 @@
+// Architectures that are worked out for networks in files (tests/vectors/onnx) and their data.
+#include "compute/program/network_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/fs.h"
+#include "compute/program/arch_json.h"
+#include "compute/program/onnx_file.h"
+
+namespace quern::compute::program {
+namespace {
+
+using vm::tensor::DataType;
+
+Network network_of(const std::string& name) {
+    const auto file = fs::read_file(std::string(QUERN_ONNX_VECTORS) + "/" + name + ".onnx", 1U << 20);
+    EXPECT_TRUE(file) << name;
+    auto network = read_onnx(*file);
+    EXPECT_TRUE(network) << network.error().to_string();
+    return std::move(*network);
+}
+
+Expected<Architecture> fitted(const std::string& name, const std::vector<DataFile>& data,
+                              const FitChoices& choices = {}) {
+    QUERN_TRY(const std::string text, fit_architecture(network_of(name), name + ".onnx", data, choices));
+    return parse_architecture(text);
+}
+std::string error_of(const Expected<Architecture>& result) {
+    return result ? "none" : std::string(result.error().name);
+}
+
+TEST(NetworkFit, of_images_and_classes) {
+    const auto bytes = fitted("resnet", {{10 * 3 * 16 * 16, {}}, {10, {}}});
+    ASSERT_TRUE(bytes) << bytes.error().to_string();
+    const LayersSpec& model = bytes->layers();
+    EXPECT_EQ(model.network_file, "resnet.onnx");
+    EXPECT_EQ(model.input, LayersSpec::Input::image);
+    EXPECT_EQ(model.input_size(), 3U * 16 * 16);
+    EXPECT_EQ(model.scale, 0.0078125F);
+    EXPECT_EQ(model.outputs, 4U);
+    EXPECT_EQ(model.loss, LayersSpec::Loss::cross_entropy);
+    EXPECT_EQ(bytes->data[1].type, DataType::u8);
+    EXPECT_EQ(bytes->batch, 32U);
+    const auto wide = fitted("resnet", {{4 * 10 * 3 * 16 * 16, R"({"dtype":"f32"})"}, {20, {}}}, {"", 8, "0.25", 700});
+    ASSERT_TRUE(wide) << wide.error().to_string();
+    EXPECT_EQ(wide->layers().scale, 1.0F);
+    EXPECT_EQ(wide->data[0].elements, 10U * 3 * 16 * 16);
+    EXPECT_EQ(wide->data[1].type, DataType::u16);
+    EXPECT_EQ(wide->batch, 8U);
+    EXPECT_EQ(wide->optimizer.learning_rate, 0.25F);
+    EXPECT_EQ(wide->optimizer.total_steps, 700U);
+}
+
+TEST(NetworkFit, of_rows_and_targets) {
+    const auto rows = fitted("gru", {{4 * 30 * 7, {}}, {4 * 2 * 7, {}}}, {"mse", 32, "0.001", 0});
+    ASSERT_TRUE(rows) << rows.error().to_string();
+    EXPECT_EQ(rows->layers().channels, 30U);
+    EXPECT_EQ(rows->data[0].type, DataType::f32);
+    EXPECT_EQ(rows->data[1].type, DataType::f32);
+    EXPECT_EQ(rows->data[1].elements, 14U);
+    EXPECT_EQ(rows->layers().loss, LayersSpec::Loss::mean_squared_error);
+}
+
+TEST(NetworkFit, of_tokens) {
+    const auto next = fitted("gpt", {{1000, {}}});
+    ASSERT_TRUE(next) << next.error().to_string();
+    EXPECT_EQ(next->layers().loss, LayersSpec::Loss::next_token);
+    EXPECT_EQ(next->layers().channels, 16U);
+    EXPECT_EQ(next->layers().outputs, 40U);
+    EXPECT_EQ(next->data[0].type, DataType::u8);
+    const auto pairs = fitted("gpt", {{1000, R"({"dtype":"u16"})"}});
+    ASSERT_TRUE(pairs);
+    EXPECT_EQ(pairs->data[0].elements, 500U);
+    const auto classes = fitted("encoder", {{12 * 9, {}}, {9, {}}});
+    ASSERT_TRUE(classes) << classes.error().to_string();
+    EXPECT_EQ(classes->layers().loss, LayersSpec::Loss::cross_entropy);
+    EXPECT_EQ(classes->layers().outputs, 3U);
+}
+
+TEST(NetworkFit, refuses_what_does_not_fit) {
+    EXPECT_EQ(error_of(fitted("resnet", {})), "fit.no_data");
+    EXPECT_EQ(error_of(fitted("resnet", {{768, {}}})), "fit.no_data");
+    EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {1, {}}, {1, {}}})), "fit.no_data");
+    EXPECT_EQ(error_of(fitted("resnet", {{767, {}}, {1, {}}})), "fit.wrong_data");
+    EXPECT_EQ(error_of(fitted("resnet", {{0, {}}, {0, {}}})), "fit.wrong_data");
+    EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {3, {}}})), "fit.wrong_data");
+    EXPECT_EQ(error_of(fitted("gru", {{4 * 30 + 1, {}}, {1, {}}})), "fit.wrong_data") << "a part of an element";
+    EXPECT_EQ(error_of(fitted("resnet", {{768, "no json"}, {1, {}}})), "fit.bad_description");
+    EXPECT_EQ(error_of(fitted("resnet", {{768, R"({"dtype":"f64"})"}, {1, {}}})), "fit.bad_description");
+    EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {1, {}}}, {"", 0, "1", 0})), "arch.out_of_range");
+    EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {4, {}}}, {"hinge", 1, "1", 0})), "arch.unknown_loss");
+    Network open = network_of("resnet");
+    open.input_dims[2] = open.input_dims[3] = 0;
+    const auto fit = [&](const std::vector<DataFile>& data) {
+        const auto text = fit_architecture(open, "x.onnx", data, {});
+        return text ? "none" : std::string(text.error().name);
+    };
+    EXPECT_EQ(fit({{768, {}}, {1, {}}}), "fit.unknown_dims");
+    EXPECT_EQ(fit({{768, R"({"dtype":"u8","height":16,"width":16,"channels":3})"}, {1, {}}}), "none");
+    EXPECT_EQ(fit({{768, R"({"height":1e18,"width":16})"}, {1, {}}}), "fit.unknown_dims");
+}
+
+}  // namespace
+}  // namespace quern::compute::program
