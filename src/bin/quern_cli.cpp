@@ -22,6 +22,7 @@
 #include "crypto/content_file.h"
 #include "quern_version.h"
 #include "rpc/client.h"
+#include "rpc/content_upload.h"
 #include "rpc/evidence_report.h"
 #include "rpc/statement_text.h"
 #include "wallet/amount.h"
@@ -212,37 +213,12 @@ int failure(const Options& options, const Error& error) {
     return complain(kExitFailed, error.to_string());
 }
 
-// Bytes [first, first + size) of a file, as one content.
-Status put_part(rpc::Client& client, std::ifstream& file, std::uint64_t first, std::uint64_t size, const Hash32& id) {
-    file.clear();
-    file.seekg(static_cast<std::streamoff>(first));
-    std::uint64_t left = size;
-    return client.put_content(id, size, [&](std::span<std::uint8_t> target) -> Expected<std::size_t> {
-        const std::uint64_t part = std::min<std::uint64_t>(target.size(), left);
-        file.read(reinterpret_cast<char*>(target.data()), static_cast<std::streamsize>(part));
-        const auto got = static_cast<std::size_t>(file.gcount());
-        left -= got;
-        return got;
-    });
-}
-
-// By shard where it has more than one: who begins again sends those that the node lacks.
 int content_put(rpc::Client& client, const Options& options, const std::string& path) {
-    const auto content = crypto::content_shards_of_file(path);
-    if (!content) return complain(kExitFailed, content.error().to_string());
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return complain(kExitFailed, "cannot read " + path);
-    const Hash32 id = content->id();
-    Status status;
-    if (!content->is_list()) status = put_part(client, file, 0, content->size, id);
-    for (std::size_t i = 0; content->is_list() && i < content->tops.size() && status; ++i) {
-        status = put_part(client, file, i * content->shard_bytes(), content->bytes_of(i), content->id_of(i));
-        if (status) std::fprintf(stderr, "shard %zu of %zu\n", i + 1, content->tops.size());
-    }
-    // Where the list is, the shards were before it.
-    if (status && content->is_list()) status = client.put_shards(*content);
-    if (!status) return failure(options, status.error());
-    std::printf("%s\n", to_hex0x(id).c_str());
+    const auto id = rpc::put_file(client, path, [](std::size_t shard, std::size_t shards) {
+        std::fprintf(stderr, "shard %zu of %zu\n", shard, shards);
+    });
+    if (!id) return failure(options, id.error());
+    std::printf("%s\n", to_hex0x(*id).c_str());
     return 0;
 }
 

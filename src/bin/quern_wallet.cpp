@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "bin/task_options.h"
 #include "bin/terminal.h"
 #include "chain/params/params.h"
 #include "chain/types/json_codec.h"
@@ -189,13 +190,6 @@ Status submit_task(const Options& options) {
 
 // --- Command line ----------------------------------------------------------------------------------------------------
 
-void add_key_options(CLI::App& app, wallet::KeySource& key) {
-    app.add_option("--keystore", key.keystore, "key file: Web3 Secret Storage v3, or 64 hex digits");
-    app.add_option("--password-file", key.password_file,
-                   "its first line is the password; mode 600; asked for when left out");
-    app.add_option("--seed", key.seed, "a key from this text instead; anybody can make it: for devnets only");
-}
-
 void add_tx_options(CLI::App& app, Options& options) {
     auto& tx = options.tx;
     app.add_option("--nonce", tx.nonce, "the account's next nonce (eth_getTransactionCount)")->required();
@@ -246,33 +240,12 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
            "a settled task, its final state and its program: the chain checks that the initial state has slots of it")
         ->type_name("TASK STATE PROGRAM");
     app.add_option("--price-cap", spec.price_cap, "grains per work unit");
-    app.add_option("--tax", spec.tax, "to the jackpot vault: 0.1qrn");
     app.add_option("--params", spec.params,
                    "the chain's parameters, what quern_params answers, as JSON or @FILE: for the price and the least "
                    "--verify-s (default: the standard ones)");
     app.add_option("--uri", spec.uris, "another source of the contents; several may be given");
-    auto& d = spec.defaults;
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");
-    app.add_option("--interval", d.work.interval, "a checkpoint each so many steps");
-    app.add_option("--stride", d.work.stride, "a commitment to the state each so many steps")->capture_default_str();
-    app.add_option("--tranche", d.work.tranche,
-                   "steps that are verified and paid for while the next ones are trained, a multiple of --interval; "
-                   "0: all at once")
-        ->capture_default_str();
-    app.add_option("--verifiers", d.work.verifiers, "verifiers")->capture_default_str();
-    app.add_option("--samples", d.work.samples, "segments each verifier replays")->capture_default_str();
-    app.add_option("--memory-mib", d.classes.memory_mib, "memory the solver needs");
-    app.add_option("--speed", spec.speed, "work units a second that all who take part have at least");
-    app.add_option("--bandwidth", spec.bandwidth,
-                   "bytes a second that all who take part send at least: sets how short the windows may be");
-    for (const auto& [name, target, text] :
-         {std::tuple{"--bid-s", &d.windows.bid_s, "seconds for bids"},
-          std::tuple{"--start-s", &d.windows.start_s, "seconds until the winner must start"},
-          std::tuple{"--heartbeat-s", &d.windows.heartbeat_s, "seconds from one checkpoint to the next"},
-          std::tuple{"--prove-s", &d.windows.prove_s, "seconds for the proof after the last checkpoint"},
-          std::tuple{"--verify-s", &d.windows.verify_s, "seconds for each of custody, commit and reveal"},
-          std::tuple{"--challenge-s", &d.windows.challenge_s, "seconds of the challenge window"}})
-        app.add_option(name, *target, text)->capture_default_str();
+    add_term_options(app, spec);
     app.callback([&spec] {  // all that is missing at once, not one by one
         std::string names;
         for (const auto& name : wallet::missing_options(spec)) names += (names.empty() ? "" : ", ") + name;

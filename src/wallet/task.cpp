@@ -62,6 +62,7 @@ Expected<std::vector<core::PlanItem>> take_body(const SpecOptions& options, cons
         QUERN_TRY(const json::Value json, named("--plan", read_json_argument(options.plan)));
         return named("--plan", body_of(json));
     }
+    if (!options.body.empty()) return options.body;
     if (options.steps != 0) return core::plain_body(options.steps);
     if (spec.plan.empty()) return std::vector<core::PlanItem>();
     QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(spec.plan));
@@ -191,6 +192,32 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
     if (options.bandwidth != 0) spec.classes.bandwidth = chain::market::class_of_rate(options.bandwidth);
     if (!options.uris.empty()) spec.contents.uris = options.uris;
     return spec;
+}
+
+Expected<Uint256> price_cap_within(const types::TaskSubmitPayload& spec, const SpecOptions& options,
+                                   const Uint256& most) {
+    QUERN_TRY(const chain::params::MarketParams market, market_of(options));
+    types::TaskSubmitPayload priced = spec;
+    priced.money.price_cap = Uint256(1);
+    QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(priced, market.custodians));
+    const auto planned = plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche);
+    const auto escrow_at = [&](const Uint256& price) -> Expected<Uint256> {
+        priced.money.price_cap = price;
+        QUERN_TRY(const auto escrow, chain::market::escrow_of(market, priced, planned));
+        return escrow.total;
+    };
+    QUERN_TRY(const Uint256 least, escrow_at(Uint256(1)));
+    if (least > most)
+        return fail("wallet.budget_too_small", "even at 1 grain per work unit the task takes " + in_qrn(least) +
+                                                   " QRN into escrow, there are " + in_qrn(most));
+    Uint256 price(1);
+    for (unsigned bit = chain::params::kMaxPriceBits; bit-- > 0;) {
+        const Uint256 higher = price + (Uint256(1) << bit);
+        if (higher >> chain::params::kMaxPriceBits != Uint256()) continue;
+        const auto escrow = escrow_at(higher);
+        if (escrow && *escrow <= most) price = higher;
+    }
+    return price;
 }
 
 Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions& options) {

@@ -1,5 +1,5 @@
 // Training tasks before they are signed: the specification from files and options, whether its parts fit one another,
-// and its price. Used by quern-wallet. One thread.
+// and its price. Used by quern-wallet and quern-train. One thread.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,12 @@ namespace quern::wallet {
 struct SpecOptions {
     SpecOptions();
     std::string spec_file, init;
-    std::vector<std::string> data;        // files, in the order of the programs' data tensors
-    std::vector<std::string> programs;    // files, in the plan's order
-    std::string plan;                     // the body as JSON: numbers of programs and [count, body]
-    std::uint64_t steps = 0;              // the plan of one program that is run so often
-    std::vector<std::string> data_roots;  // of all data tensors, where the files are not given
+    std::vector<std::string> data;              // files, in the order of the programs' data tensors
+    std::vector<std::string> programs;          // files, in the plan's order
+    std::string plan;                           // the body as JSON: numbers of programs and [count, body]
+    std::uint64_t steps = 0;                    // the plan of one program that is run so often
+    std::vector<compute::core::PlanItem> body;  // the plan's, where it is not read from a text
+    std::vector<std::string> data_roots;        // of all data tensors, where the files are not given
     std::string init_root, price_cap, tax, max_escrow;
     std::vector<std::string> uris;
     std::vector<ImportFiles> imports;  // settled tasks from whose final states the initial one has slots
@@ -54,5 +55,10 @@ struct Price {
 // task.*, plan.*, program.*, amount.*, wallet.above_max_escrow, wallet.no_params (a limit that other parameters would
 // break).
 [[nodiscard]] Expected<Price> price_of(const chain::types::TaskSubmitPayload& spec, const SpecOptions& options);
+
+// The highest price cap, in grains per work unit, with which the escrow is no more than `most`. Errors: those of
+// price_of(); wallet.budget_too_small: even at 1 grain it is more (the detail says how much).
+[[nodiscard]] Expected<Uint256> price_cap_within(const chain::types::TaskSubmitPayload& spec,
+                                                 const SpecOptions& options, const Uint256& most);
 
 }  // namespace quern::wallet

@@ -13,7 +13,6 @@ constexpr std::uint64_t kAskAgainBlocks = 30;                 // whether the nod
 constexpr std::uint64_t kRaiseBlocks = 3;                     // a transaction that waits longer may pay too little
 constexpr std::uint64_t kRaisePercent = 125;                  // what a node asks of a replacement is less
 constexpr std::uint64_t kWarnBlocks = 100;                    // between two warnings of a kind
-constexpr std::uint64_t kFeeHeadroom = 2;                     // fee cap = this x the node's gas price
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;  // one move is 64 KiB at most
 
 // Of the day's limit that a transaction may use.
@@ -24,6 +23,29 @@ std::uint64_t share_of(std::uint8_t kind) {
 }
 
 }  // namespace
+
+Expected<chain::types::Transaction> compose_native(NodeView& node, const chain::types::Address& from,
+                                                   std::uint64_t chain_id, chain::types::NativeKind kind,
+                                                   const Bytes& payload, const FeeCap& fee_cap) {
+    QUERN_TRY(const Bytes call_data, chain::types::abi::encode_call(kind, payload));
+    const auto target = chain::types::group_address(chain::types::group_of(kind));
+    QUERN_TRY(const std::uint64_t gas, node.estimate_gas(from, target, call_data));
+    if (gas > kMaxTransactionGas) return fail("spending.gas_too_high", std::to_string(gas));
+    QUERN_TRY(const Uint256 price, node.gas_price());
+
+    chain::types::Transaction tx;
+    tx.type = chain::types::TxType::native;
+    tx.chain_id = chain_id;
+    QUERN_TRY(tx.nonce, node.pending_nonce(from));
+    QUERN_TRY(tx.max_fee_per_gas, fee_cap(price));
+    // Nodes advise the tip that was paid before: a whole price would be advised to the next, and grow with each.
+    QUERN_TRY(const Uint256 tip, node.tip());
+    tx.max_priority_fee_per_gas = std::min(tip, tx.max_fee_per_gas);
+    tx.gas_limit = gas_limit_of(kind, gas);
+    tx.native_kind = static_cast<std::uint8_t>(kind);
+    tx.data = payload;
+    return tx;
+}
 
 Sender::Sender(NodeView& node, crypto::PrivateKey key, std::uint64_t chain_id, Spending spending, std::string file)
     : node_(&node),
@@ -177,23 +199,9 @@ Sender::Outcome Sender::send(const Attempt& attempt) {
 }
 
 Status Sender::sign_and_send(const Attempt& attempt) {
-    QUERN_TRY(const Bytes call_data, chain::types::abi::encode_call(attempt.kind, attempt.payload));
-    const auto target = chain::types::group_address(chain::types::group_of(attempt.kind));
-    QUERN_TRY(const std::uint64_t gas, node_->estimate_gas(address_, target, call_data));
-    if (gas > kMaxTransactionGas) return fail("spending.gas_too_high", std::to_string(gas));
-    QUERN_TRY(const Uint256 price, node_->gas_price());
-
-    chain::types::Transaction tx;
-    tx.type = chain::types::TxType::native;
-    tx.chain_id = chain_id_;
-    QUERN_TRY(tx.nonce, node_->pending_nonce(address_));
-    QUERN_TRY(tx.max_fee_per_gas, spending_.fee_cap(price, kFeeHeadroom));
-    // Nodes advise the tip that was paid before: a whole price would be advised to the next, and grow with each.
-    QUERN_TRY(const Uint256 tip, node_->tip());
-    tx.max_priority_fee_per_gas = std::min(tip, tx.max_fee_per_gas);
-    tx.gas_limit = gas_limit_of(attempt.kind, gas);
-    tx.native_kind = static_cast<std::uint8_t>(attempt.kind);
-    tx.data = attempt.payload;
+    QUERN_TRY(chain::types::Transaction tx,
+              compose_native(*node_, address_, chain_id_, attempt.kind, attempt.payload,
+                             [this](const Uint256& price) { return spending_.fee_cap(price, kFeeHeadroom); }));
     QUERN_CHECK(spending_.book(tx.max_fee_per_gas * tx.gas_limit, share_of(tx.native_kind)));
     Pending& entry = pending_[attempt.purpose];
     entry.height = entry.raised_at = height_;

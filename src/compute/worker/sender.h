@@ -6,6 +6,7 @@
 //   sent.rlp = [[[purpose, [hash, ...], newest transaction's envelope, done, height, raised at], ...]]
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -18,6 +19,16 @@
 #include "crypto/vrf.h"
 
 namespace quern::compute::worker {
+
+inline constexpr std::uint64_t kFeeHeadroom = 2;  // fee cap = this x the node's gas price
+// The most per gas that is offered when gas costs so much.
+using FeeCap = std::function<Expected<Uint256>(const Uint256& price)>;
+// A native transaction of `from` as the node advises it now: its next nonce, gas over the estimate, the advised tip;
+// not signed. Errors: spending.gas_too_high, abi.*; those of `fee_cap` and of the node (one that would fail:
+// node.rpc_error).
+[[nodiscard]] Expected<chain::types::Transaction> compose_native(NodeView& node, const chain::types::Address& from,
+                                                                 std::uint64_t chain_id, chain::types::NativeKind kind,
+                                                                 const Bytes& payload, const FeeCap& fee_cap);
 
 class Sender {
 public:

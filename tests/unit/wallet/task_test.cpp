@@ -290,6 +290,26 @@ TEST_F(TaskTest, parameters_are_those_that_a_node_tells) {
     EXPECT_TRUE(error().name.starts_with("fs.")) << error().to_string();
 }
 
+TEST_F(TaskTest, the_price_cap_within_a_budget_is_the_highest_one) {
+    options_.price_cap = "0";
+    auto spec = build_spec(options_);
+    ASSERT_TRUE(spec);
+    const Uint256 budget = *parse_amount("3qrn");
+    const auto cap = price_cap_within(*spec, options_, budget);
+    ASSERT_TRUE(cap) << cap.error().to_string();
+    spec->money.price_cap = *cap;
+    EXPECT_LE(price_of(*spec, options_)->escrow.total, budget);
+    spec->money.price_cap = *cap + Uint256(1);
+    EXPECT_GT(price_of(*spec, options_)->escrow.total, budget);
+    spec->money.price_cap = Uint256(1);
+    const Uint256 least = price_of(*spec, options_)->escrow.total;
+    EXPECT_EQ(*price_cap_within(*spec, options_, least), Uint256(1));
+    EXPECT_EQ(price_cap_within(*spec, options_, least - Uint256(1)).error().name, "wallet.budget_too_small");
+    // Of more than any price the highest that a task may have.
+    EXPECT_EQ(*price_cap_within(*spec, options_, ~Uint256()),
+              (Uint256(1) << chain::params::kMaxPriceBits) - Uint256(1));
+}
+
 TEST_F(TaskTest, nothing_is_signed_above_the_limit_that_was_set) {
     options_.max_escrow = "1000qrn";
     EXPECT_EQ(error().name, "wallet.no_params");
