@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Configures and builds one preset. Usage: contrib/build.sh PRESET [--programs | --target NAME]... [CMAKE OPTION...]
-#   --programs   only what people run: quernd, quern-worker, quern-cli, quern-wallet, quern-genesis, quern-compile; no
-#                tests, no benchmarks, no libtorch (what was configured before with them stays configured)
+#   --programs   only what people run: quernd, quern-worker, quern-cli, quern-wallet, quern-genesis, quern-compile,
+#                quern-train; no tests, no benchmarks, no libtorch (what was configured before with them stays configured)
 #   --target NAME  only this, and what it needs; may be given more than once
 # PRESET: release for use; testing has the faults besides that functional tests and the demo plant (QUERN_TEST_FAULTS), and
 # shares all objects but a few; dev, asan-ubsan, tsan: doc/developer-notes.md

@@ -35,7 +35,7 @@ check_says() { make check FILTER="$filter" | tee /dev/stderr | grep -Eq '^[1-9][
 # Everything that runs is there, nothing of the tests or for linking.
 installed() {
   local each
-  for each in quernd quern-cli quern-wallet quern-worker quern-genesis quern-compile; do
+  for each in quernd quern-cli quern-wallet quern-worker quern-genesis quern-compile quern-train; do
     "$stage/opt/quern/bin/$each" --help >/dev/null || { echo "$each does not run"; return 1; }
   done
   "$stage/opt/quern/bin/quernd" --version | grep -qF "$(cat "$root/VERSION")" || { echo "wrong version"; return 1; }

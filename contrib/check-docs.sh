@@ -96,7 +96,7 @@ make_system() {
     tar -xf - --no-same-owner -C "$system$home/quern"
   if [ -n "$programs" ]; then
     mkdir -p "$system$home/quern/build/release/bin"
-    for name in quernd quern-worker quern-cli quern-wallet quern-genesis quern-compile; do
+    for name in quernd quern-worker quern-cli quern-wallet quern-genesis quern-compile quern-train; do
       cp "$programs/$name" "$system$home/quern/build/release/bin"
     done
   fi

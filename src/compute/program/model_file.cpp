@@ -20,6 +20,13 @@ Expected<Network> read_beside(const std::filesystem::path& folder, const std::st
     return read_network((folder / file).string());
 }
 
+Expected<Architecture> with_network(Architecture architecture, Network network, const std::string& path) {
+    architecture.layers().network = std::make_shared<const Network>(std::move(network));
+    if (const Status status = check_architecture(architecture); !status)
+        return detailed(status.error(), path + ": " + status.error().detail);
+    return architecture;
+}
+
 }  // namespace
 
 Expected<Network> read_network(const std::string& path) {
@@ -45,14 +52,19 @@ Expected<Architecture> read_architecture(const std::string& path) {
     QUERN_TRY(const std::string text, fs::read_text_file(path, kMaxArchitectureBytes));
     auto architecture = parse_architecture(text);
     if (!architecture) return detailed(architecture.error(), path + ": " + architecture.error().detail);
-    if (architecture->is_transformer()) return architecture;
-    LayersSpec& model = architecture->layers();
-    if (model.network_file.empty()) return architecture;
-    QUERN_TRY(Network network, read_beside(std::filesystem::path(path).parent_path(), model.network_file));
-    model.network = std::make_shared<const Network>(std::move(network));
-    if (const Status status = check_architecture(*architecture); !status)
-        return detailed(status.error(), path + ": " + status.error().detail);
-    return architecture;
+    if (architecture->is_transformer() || architecture->layers().network_file.empty()) return architecture;
+    QUERN_TRY(Network network,
+              read_beside(std::filesystem::path(path).parent_path(), architecture->layers().network_file));
+    return with_network(std::move(*architecture), std::move(network), path);
+}
+
+Expected<Architecture> read_model(const std::string& path, const std::vector<std::string>& data,
+                                  const FitChoices& choices) {
+    if (std::filesystem::path(path).extension() != ".onnx") return read_architecture(path);
+    QUERN_TRY(Network network, read_network(path));
+    QUERN_TRY(const std::string text, fit_architecture(network, path, data, choices));
+    QUERN_TRY(Architecture architecture, parse_architecture(text));
+    return with_network(std::move(architecture), std::move(network), path);
 }
 
 }  // namespace quern::compute::program

@@ -20,4 +20,8 @@ namespace quern::compute::program {
 [[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
                                                      const std::vector<std::string>& data, const FitChoices& choices);
 
+// What a person calls a model: an architecture file, or by its name *.onnx a network's file, fitted to the data.
+[[nodiscard]] Expected<Architecture> read_model(const std::string& path, const std::vector<std::string>& data,
+                                                const FitChoices& choices);
+
 }  // namespace quern::compute::program

@@ -1,0 +1,162 @@
+// quern-train: from a model and data to a trained model that the chain has verified, in one command; or the same
+// training on this machine. The work is done in src/compute/client; this file is the command line and the terminal.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+
+#include "base/http_client.h"
+#include "base/log.h"
+#include "bin/task_options.h"
+#include "bin/terminal.h"
+#include "compute/client/train.h"
+#include "quern_version.h"
+
+namespace quern {
+namespace {
+
+namespace client = compute::client;
+
+constexpr const char* kProgram = "quern-train";
+constexpr int kNoNodeAnswers = 3;
+
+std::atomic<bool> stop_requested{false};
+
+void request_stop(int) { stop_requested = true; }
+
+struct Options {
+    client::TrainOptions train;
+    wallet::KeySource key;
+    std::string node = "http://127.0.0.1:8545";
+    bool as_json = false;
+};
+
+void declare(CLI::App& app, Options& options) {
+    client::TrainOptions& train = options.train;
+    app.set_version_flag("--version", std::string("quern-train ") + QUERN_VERSION);
+    app.add_option("--model", train.model, "architecture JSON (doc/program-compiler.md), or an ONNX file: *.onnx")
+        ->required();
+    app.add_option("--data", train.data, "files of the model's data tensors, in its order")->required()->take_all();
+    app.add_option("--out", train.out, "the trained model to write; OUT.job.json and OUT.job/ keep how far it is")
+        ->default_str("model.safetensors");
+    train.out = "model.safetensors";
+    app.add_option("--steps", train.updates, "updates of the optimizer (default: the model's total_steps)");
+    app.add_option(
+        "--loss", train.fit.loss,
+        "of an ONNX file: cross_entropy, mse, binary_cross_entropy or next_token (default: by what it gives)");
+    app.add_option("--batch", train.fit.batch, "of an ONNX file: examples in a step")->capture_default_str();
+    app.add_option("--lr", train.fit.learning_rate, "of an ONNX file: learning rate of AdamW")->capture_default_str();
+    app.add_option("--seed", train.seed, "of the initial state; with --local of the data's order, too")
+        ->capture_default_str();
+    CLI::Option* budget = app.add_option(
+        "--budget", train.budget, "the most that the task may cost, fees included: 5qrn, 0.5 qrn, 20gwei, or grains");
+    CLI::Option* local = app.add_flag("--local", train.local, "train on this machine, without chain, key and money");
+    local->excludes(budget);
+    app.add_option("--beacon", train.beacon, "with --local: the data's order of a task, its seedBeacon")->needs(local);
+    app.add_option("--threads", train.threads, "compute threads; 0: one per CPU")
+        ->check(CLI::Range(0, 256))
+        ->capture_default_str();
+    app.add_flag("--yes", train.yes, "submit without asking");
+    app.add_flag("--json", options.as_json, "print one JSON object a line for each event");
+    app.add_option("--node", options.node, "URL of the node's JSON-RPC port")->capture_default_str();
+    app.add_option("--rpc-cookie", train.credentials_file,
+                   "file with USER:PASSWORD for the node (its <datadir>/.cookie, or of -rpcauth): without it the node "
+                   "fetches no contents from others");
+    app.add_option("--chain-id", train.chain_id, "submit on this chain alone (default: the node's)");
+    app.add_option("--poll-ms", train.poll_ms, "how often it looks at the task")->capture_default_str();
+    add_key_options(app, options.key, "--keystore,--key", "--key-seed");
+    app.add_option("--price-cap", train.terms.price_cap,
+                   "grains per work unit (default: the most for which the budget suffices)");
+    app.add_option("--uri", train.terms.uris, "another source of the contents; several may be given");
+    add_term_options(app, train.terms);
+    train.terms.defaults.work.interval = 0;
+    app.get_option("--interval")->description("a checkpoint each so many steps (default: 20 of equal length at most)");
+}
+
+// Progress overwrites itself in a terminal; elsewhere each line stands.
+class Screen {
+public:
+    explicit Screen(bool as_json) : as_json_(as_json), overwrites_(!as_json && ::isatty(STDOUT_FILENO) != 0) {}
+
+    void tell(const client::Event& event) {
+        if (as_json_) {
+            json::Value line = json::Value::object({{"event", event.name}});
+            for (const json::Member& each : event.data.members()) line.set(each.key, each.value);
+            std::printf("%s\n", line.dump().c_str());
+        } else if (!event.text.empty()) {
+            std::printf(overwrites_ ? "\r\x1b[K%s" : "%s", event.text.c_str());
+            open_ = overwrites_ && event.passing;
+            if (!open_) std::printf("\n");
+        }
+        std::fflush(stdout);
+    }
+    void close() {
+        if (open_) std::printf("\n");
+        open_ = false;
+        std::fflush(stdout);
+    }
+
+private:
+    bool as_json_;
+    bool overwrites_;
+    bool open_ = false;
+};
+
+Expected<bool> ask(const std::string& question) {
+    if (::isatty(STDIN_FILENO) == 0)
+        return fail("train.cannot_ask", "standard input is no terminal: --yes submits without asking");
+    std::fprintf(stderr, "%s", question.c_str());
+    std::string answer;
+    std::getline(std::cin, answer);
+    return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+int run(int argc, char** argv) {
+    Options options;
+    CLI::App app{
+        "quern-train: trains a model on the compute market and brings back the verified result.\n\n"
+        "  quern-train --model arch.json --data data.u8 --budget 5qrn --keystore key.json --out model.safetensors\n"
+        "  quern-train --model net.onnx --data images.u8 labels.u8 --steps 500 --local --out model.safetensors\n\n"
+        "Whatever ends it, the same command goes on where it was and pays nothing twice. Exit codes: 0 done, 1 "
+        "failed,\n"
+        "2 wrong options, 3 no node answers.\n"};
+    declare(app, options);
+    if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
+    for (const char* name : {"--loss", "--batch", "--lr"})
+        if (app.get_option(name)->count() != 0 && !options.train.model.ends_with(".onnx"))
+            return complain(kProgram,
+                            Error{"train.not_onnx", std::string(name) + ": an architecture file says it itself", {}},
+                            kExitUsage);
+    const auto url = http::parse_url(options.node);
+    if (!url) return complain(kProgram, url.error(), kExitUsage);
+    options.train.node_host = url->host;
+    options.train.node_port = url->port;
+    log::Options quiet;
+    quiet.to_stderr = false;
+    if (const Status done = log::configure(quiet); !done) return complain(kProgram, done.error(), kExitUsage);
+
+    struct sigaction action {};
+    action.sa_handler = request_stop;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends it at once
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+
+    Screen screen(options.as_json);
+    const client::Console console{[&](const client::Event& event) { screen.tell(event); }, ask};
+    const Status status = client::train(
+        options.train, [&] { return wallet::open_key(options.key, ask_password); }, console, stop_requested);
+    screen.close();
+    if (status) return 0;
+    const Error& error = status.error();
+    if (options.as_json)
+        screen.tell({"error", json::Value::object({{"name", error.name}, {"detail", error.detail}}), {}});
+    return complain(kProgram, error, error.name == client::kNoNode ? kNoNodeAnswers : kExitFailed);
+}
+
+}  // namespace
+}  // namespace quern
+
+int main(int argc, char** argv) { return quern::run(argc, argv); }

@@ -1,0 +1,169 @@
+#include "compute/client/local.h"
+
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "compute/client/progress.h"
+#include "compute/program/state_file.h"
+#include "compute/worker/step_runner.h"
+#include "compute/worker/task_inputs.h"
+#include "crypto/hash.h"
+#include "vm/tensor/data.h"
+#include "wallet/amount.h"
+
+namespace quern::compute::client {
+namespace {
+
+namespace tensor = vm::tensor;
+
+constexpr std::uint64_t kSavePauseMs = 1'000;
+constexpr std::uint64_t kTellPauseMs = 250;
+constexpr std::size_t kMaxStateFile = std::size_t{64} << 30;
+
+class LocalTraining {
+public:
+    LocalTraining(const TrainOptions& options, const Training& training, JobFile& file, const Console& console)
+        : options_(options),
+          training_(training),
+          program_(training.programs.any()),
+          file_(file),
+          console_(console),
+          pool_(options.threads),
+          progress_(training.programs.plan.steps()) {}
+
+    Status run(const std::atomic<bool>& stop) {
+        QUERN_TRY(const Hash32 beacon, local_beacon(options_));
+        const Hash32 own = training_id(training_.spec);
+        id_ = crypto::sha256({as_bytes("quern-train local"), own.view(), beacon.view()});
+        QUERN_CHECK(begin());
+        if (done_) return {};
+        std::vector<Bytes> sets;
+        for (std::size_t i = 0; i < options_.data.size(); ++i) {
+            QUERN_TRY(Bytes set, fs::read_file(options_.data[i], tensor::data_bytes(program_.header.data[i])));
+            sets.push_back(std::move(set));
+        }
+        const tensor::MemoryData data(std::move(sets));
+        const tensor::Tensor seed = tensor::seed_tensor(beacon);
+        worker::StepRunner runner(training_.programs, data, seed, {}, tensor::arith::best_backend(), &pool_, nullptr);
+        const std::uint64_t steps = training_.programs.plan.steps();
+        const std::uint64_t interval = training_.spec.work.interval;
+        for (std::uint64_t step = step_; step < steps;) {
+            if (stop) {
+                QUERN_CHECK(save());
+                return fail(kStopped, "at step " + std::to_string(step_) + " of " + std::to_string(steps) +
+                                          "; the same command goes on");
+            }
+            if (!runner.run(state_, ++step)) return fault("train.step_failed", std::to_string(step));
+            step_ = step;
+            const std::uint64_t now = clock_.monotonic_ms();
+            const bool checkpoint = step % interval == 0;
+            progress_.take(step, worker::loss_bits(program_, state_), now);
+            if (step == steps || checkpoint || now >= told_ms_ + kTellPauseMs) tell(now);
+            if (checkpoint && step < steps && now >= saved_ms_ + kSavePauseMs) QUERN_CHECK(save());
+        }
+        return finish();
+    }
+
+private:
+    [[nodiscard]] std::string saved_path(std::uint64_t step) const {
+        return file_.folder() + "/state-" + std::to_string(step) + ".safetensors";
+    }
+
+    // From the initial state, or from where the job file says.
+    Status begin() {
+        saved_ms_ = clock_.monotonic_ms();
+        state_ = training_.initial;
+        if (!file_.job()) return {};
+        const Job& job = *file_.job();
+        if (job.training != id_)
+            return fail("train.other_job",
+                        file_.path() + " is about another training: remove it, or choose another --out");
+        step_ = job.step;
+        if (job.stage == stage::kDone && fs::exists(options_.out)) {
+            done_ = true;
+            tell_result(job.state_root);
+            return {};
+        }
+        const std::string path = job.stage == stage::kDone ? file_.folder() + "/state.safetensors" : saved_path(step_);
+        QUERN_TRY(const Bytes bytes, fs::read_file(path, kMaxStateFile));
+        QUERN_TRY(state_, program::read_state(program_, bytes));
+        if (tensor::state_root(state_, &pool_) != job.state_root || step_ > training_.programs.plan.steps())
+            return fail("train.bad_job", path + " is not the state that was saved");
+        console_.tell(
+            {"resumed", json::Value::object({{"step", step_}}), "goes on from step " + std::to_string(step_)});
+        return {};
+    }
+
+    // The new file, then the job that names it, then the old one's end: whatever interrupts, the job names a whole
+    // file.
+    Status save() {
+        const std::uint64_t before = file_.job() ? file_.job()->step : 0;
+        if (file_.job() && before == step_) return {};
+        QUERN_TRY(const Bytes bytes, program::write_state(program_, state_));
+        QUERN_CHECK(fs::write_file_atomic(saved_path(step_), bytes));
+        QUERN_CHECK(file_.save(job_at(stage::kLocal)));
+        saved_ms_ = clock_.monotonic_ms();
+        return before == 0 ? Status() : fs::remove_file(saved_path(before));
+    }
+
+    [[nodiscard]] Job job_at(std::string_view stage) {
+        Job job;
+        job.stage = stage;
+        job.training = id_;
+        job.step = step_;
+        job.state_root = tensor::state_root(state_, &pool_);
+        return job;
+    }
+
+    Status finish() {
+        const std::uint64_t before = file_.job() ? file_.job()->step : 0;
+        QUERN_CHECK(write_result(options_, program_, state_, file_.folder()));
+        const Job job = job_at(stage::kDone);
+        QUERN_CHECK(file_.save(job));
+        if (before != 0 && before != step_) QUERN_CHECK(fs::remove_file(saved_path(before)));
+        tell_result(job.state_root);
+        return {};
+    }
+
+    void tell(std::uint64_t now) {
+        told_ms_ = now;
+        console_.tell({"progress", progress_.describe(), progress_.line(), true});
+    }
+    void tell_result(const Hash32& root) {
+        console_.tell({"result",
+                       json::Value::object({{"out", options_.out}, {"stateRoot", to_hex0x(root)}, {"local", true}}),
+                       options_.out + " is trained; state root " + to_hex0x(root)});
+    }
+
+    const TrainOptions& options_;
+    const Training& training_;
+    const tensor::Program& program_;
+    JobFile& file_;
+    const Console& console_;
+    ThreadPool pool_;
+    SystemClock clock_;
+    Progress progress_;
+    Hash32 id_;
+    tensor::State state_;
+    std::uint64_t step_ = 0;
+    std::uint64_t saved_ms_ = 0;
+    std::uint64_t told_ms_ = 0;
+    bool done_ = false;
+};
+
+}  // namespace
+
+Expected<Hash32> local_beacon(const TrainOptions& options) {
+    if (!options.beacon.empty()) return wallet::named("--beacon", fixed_from_hex<Hash32::kSize>(options.beacon));
+    Hash32 beacon;
+    constexpr std::size_t kWord = sizeof(std::uint64_t);
+    for (std::size_t i = 0; i < kWord; ++i)  // of the first 16 bytes, which are used, the last eight
+        beacon.data[kWord + i] = static_cast<std::uint8_t>(options.seed >> (8 * (kWord - 1 - i)));
+    return beacon;
+}
+
+Status train_here(const TrainOptions& options, const Training& training, JobFile& file, const Console& console,
+                  const std::atomic<bool>& stop) {
+    return LocalTraining(options, training, file, console).run(stop);
+}
+
+}  // namespace quern::compute::client

@@ -1,0 +1,55 @@
+// What quern-train is told on its command line, as plain data, and how it tells what happens. quern_train.cpp fills it;
+// nothing below reads argv or knows a terminal. A Console belongs to the thread that trains.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "compute/program/network_fit.h"
+#include "wallet/task.h"
+
+namespace quern::compute::client {
+
+struct TrainOptions {
+    std::string model;                 // file, as compute::program::read_model() takes it
+    std::vector<std::string> data;     // files of the data tensors, in the model's order
+    compute::program::FitChoices fit;  // of a network without an architecture file
+    std::string out;                   // the trained model, safetensors
+    std::uint64_t seed = 1;            // of the initial state; of a local training also of the data's order
+    std::uint64_t updates = 0;         // of the optimizer; 0: as many as the model says
+    wallet::SpecOptions terms;         // of a task: work, windows, classes, tax, price cap
+    // Of a training on the market.
+    std::string node_host = "127.0.0.1";
+    std::uint16_t node_port = 8545;
+    std::string credentials_file;           // "user:password" for the node: it fetches contents from others then
+    std::optional<std::uint64_t> chain_id;  // absent: the node's
+    std::string budget;                     // the most that it may cost, fees included
+    bool yes = false;                       // does not ask
+    std::uint64_t poll_ms = 1'000;
+    // Of a training on this machine.
+    bool local = false;
+    std::string beacon;  // fixes the data's order, as a task's seedBeacon does; else the seed does
+    std::size_t threads = 0;
+};
+
+// `data` is an object without "event"; `text` is for people and may be empty.
+struct Event {
+    std::string_view name;
+    json::Value data;
+    std::string text;
+    bool passing = false;  // a line that the next one may overwrite: progress
+};
+struct Console {
+    std::function<void(const Event&)> tell;
+    // Whether the answer is yes. Error: train.cannot_ask (nobody is there).
+    std::function<Expected<bool>(const std::string& question)> ask;
+};
+
+// What is kept beside the output: OUT.job.json (job_file.h), and a folder of programs, states and the lock.
+[[nodiscard]] inline std::string job_path(const std::string& out) { return out + ".job.json"; }
+[[nodiscard]] inline std::string job_folder(const std::string& out) { return out + ".job"; }
+
+}  // namespace quern::compute::client

@@ -1,0 +1,53 @@
+#include "compute/client/result.h"
+
+#include "compute/worker/task_inputs.h"
+#include "crypto/merkle.h"
+
+namespace quern::compute::client {
+namespace {
+
+namespace types = chain::types;
+
+// Of a state that is fetched: it is the user's own.
+constexpr std::uint64_t kMaxResultMemory = std::uint64_t{64} << 30;
+
+}  // namespace
+
+Status check_task(const types::Task& task, const types::TaskSubmitPayload& spec) {
+    if (types::encode_record(task.spec) == types::encode_record(spec)) return {};
+    return fail(kNotTheTask, "task " + std::to_string(task.id) + " of the node's chain is not the one of the job file");
+}
+
+Status check_proof(const types::ProofRecord& proof, const Look& look) {
+    const types::Task& task = look.task;
+    const auto differ = [&](const char* what) {
+        return fail("train.wrong_proof", std::string("task ") + std::to_string(task.id) + ": another " + what);
+    };
+    if (proof.task != task.id || proof.submitter != task.submitter) return differ("task");
+    if (proof.submission != crypto::merkle_leaf(types::encode_record(task.spec))) return differ("submission");
+    if (proof.plan != crypto::merkle_leaf(task.spec.plan)) return differ("plan");
+    if (proof.init_root != task.spec.init_root) return differ("initial state");
+    if (proof.data_roots != task.spec.data_roots) return differ("data");
+    if (proof.steps != task.steps) return differ("number of steps");
+    if (proof.final_root != look.claim.final_root) return differ("final state");
+    return {};
+}
+
+Status check_root(const vm::tensor::State& state, const Hash32& root, ThreadPool* pool) {
+    const Hash32 found = vm::tensor::state_root(state, pool);
+    if (found == root) return {};
+    return fail("train.wrong_root", "the state has " + to_hex0x(found) + ", the chain " + to_hex0x(root));
+}
+
+Expected<vm::tensor::State> fetch_result(worker::NodeView& node, const vm::tensor::Program& program, const Look& look,
+                                         ThreadPool* pool) {
+    worker::InputStore store({.memory_bytes = kMaxResultMemory});
+    const types::TaskClaim live{look.task, look.claim, {}, {}};
+    QUERN_TRY(vm::tensor::State state,
+              store.checkpoint(node, program,
+                               {look.claim.checkpoint_content, look.claim.final_root, worker::custody_of(live)}, pool));
+    QUERN_CHECK(check_root(state, look.claim.final_root, pool));
+    return state;
+}
+
+}  // namespace quern::compute::client

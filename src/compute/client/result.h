@@ -1,0 +1,28 @@
+// A settled task's final state, fetched and compared with everything that the chain says of it. Used by quern-train.
+// One thread.
+#pragma once
+
+#include "compute/client/progress.h"
+#include "compute/worker/node_view.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::client {
+
+inline constexpr std::string_view kNotTheTask = "train.other_task";
+
+// That the task is the one that was submitted: its specification byte by byte. Error: train.other_task (the node is of
+// another chain).
+[[nodiscard]] Status check_task(const chain::types::Task& task, const chain::types::TaskSubmitPayload& spec);
+// That the record of the settled task (proof_get) is about this specification: submission, plan, initial state, data;
+// and that it ends where the claim does. Error: train.wrong_proof.
+[[nodiscard]] Status check_proof(const chain::types::ProofRecord& proof, const Look& look);
+
+// That the state's root, computed from all its words, is this one. Error: train.wrong_root.
+[[nodiscard]] Status check_root(const vm::tensor::State& state, const Hash32& root, ThreadPool* pool);
+
+// Of the claim's checkpoint, by content id, from custodians' fragments where nobody else serves it; its root is the
+// claim's final root. Errors: worker::InputStore::checkpoint()'s; those of check_root().
+[[nodiscard]] Expected<vm::tensor::State> fetch_result(worker::NodeView& node, const vm::tensor::Program& program,
+                                                       const Look& look, ThreadPool* pool);
+
+}  // namespace quern::compute::client

@@ -1,0 +1,84 @@
+#include "compute/client/training.h"
+
+#include "base/fs.h"
+#include "compute/program/initial_state.h"
+#include "compute/program/model_file.h"
+#include "compute/program/state_file.h"
+#include "vm/tensor/data.h"
+
+namespace quern::compute::client {
+namespace {
+
+namespace tensor = vm::tensor;
+using program::Architecture;
+
+constexpr std::uint64_t kMaxSchedule = 1U << 24;  // updates over which a rate falls
+
+// Before anything is read whole: what the model wants of each file.
+Status check_data(const TrainOptions& options, const Architecture& model) {
+    if (options.data.empty()) return fail("train.no_data", "--data names the files of the model's data tensors");
+    if (options.data.size() != model.data.size())
+        return fail("task.wrong_data_size", std::to_string(options.data.size()) + " data files, " + options.model +
+                                                " has " + std::to_string(model.data.size()) + " data tensors");
+    for (std::size_t i = 0; i < model.data.size(); ++i) {
+        QUERN_TRY(const std::uint64_t bytes, fs::file_size(options.data[i]));
+        const std::uint64_t wanted = tensor::data_bytes(model.data[i]);
+        if (bytes != wanted)
+            return fail("task.wrong_data_size", options.data[i] + " has " + std::to_string(bytes) + " bytes, " +
+                                                    options.model + " wants " + std::to_string(wanted) + ": " +
+                                                    std::to_string(model.data[i].elements) + " elements of " +
+                                                    std::string(tensor::name_of(model.data[i].type)));
+    }
+    return {};
+}
+
+}  // namespace
+
+std::uint64_t default_interval(std::uint64_t steps, std::uint64_t stride) {
+    if (steps == 0 || stride == 0 || steps % stride != 0) return steps;
+    const std::uint64_t strides = steps / stride;
+    std::uint64_t segments = std::min(strides, kDefaultCheckpoints);
+    while (strides % segments != 0) --segments;
+    return steps / segments;
+}
+
+Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder) {
+    program::FitChoices fit = options.fit;
+    fit.total_steps = options.updates <= kMaxSchedule ? static_cast<std::uint32_t>(options.updates) : 0;
+    QUERN_TRY(const Architecture model, program::read_model(options.model, options.data, fit));
+    QUERN_CHECK(check_data(options, model));
+    const std::uint64_t updates = options.updates != 0 ? options.updates : model.optimizer.total_steps;
+    if (updates == 0) return fail("train.no_steps", options.model + " has no total_steps: give --steps");
+    QUERN_TRY(program::TrainingPrograms built, program::build_training_programs(model));
+
+    wallet::SpecOptions files = options.terms;
+    files.data = options.data;
+    files.body = built.body(updates);
+    files.init = folder + "/init.safetensors";
+    tensor::State initial = program::initial_state(built.programs.front(), options.seed);
+    QUERN_TRY(const Bytes first, program::write_first_state(built.programs.front().program, initial));
+    QUERN_CHECK(fs::write_file_atomic(files.init, first));
+    std::vector<tensor::Program> programs;
+    for (program::BuiltProgram& each : built.programs) {
+        const Bytes bytes = tensor::encode(each.program);
+        if (bytes.size() > tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
+        files.programs.push_back(folder + "/program-" + std::to_string(programs.size()) + ".bin");
+        QUERN_CHECK(fs::write_file_atomic(files.programs.back(), bytes));
+        programs.push_back(std::move(each.program));
+    }
+    QUERN_TRY(core::TaskPrograms made, core::TaskPrograms::make(std::move(programs), files.body));
+    auto& work = files.defaults.work;
+    if (work.interval == 0) work.interval = default_interval(made.plan.steps(), work.stride);
+    QUERN_TRY(chain::types::TaskSubmitPayload spec, wallet::build_spec(files));
+    return Training{std::move(made), std::move(initial), std::move(files), std::move(spec)};
+}
+
+Status write_result(const TrainOptions& options, const tensor::Program& program, const tensor::State& state,
+                    const std::string& folder) {
+    QUERN_TRY(const Bytes whole, program::write_state(program, state));
+    QUERN_CHECK(fs::write_file_atomic(folder + "/state.safetensors", whole));
+    QUERN_TRY(const Bytes model, program::export_model(program, state));
+    return fs::write_file_atomic(options.out, model);
+}
+
+}  // namespace quern::compute::client

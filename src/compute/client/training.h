@@ -1,0 +1,39 @@
+// What a command asks to be trained: the model compiled to programs, the initial state and the specification of the
+// task that would train it, all made anew, bit for bit the same, by each run of the same command. Used by quern-train.
+// One thread.
+#pragma once
+
+#include <string>
+
+#include "compute/client/options.h"
+#include "compute/core/task_plan.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::client {
+
+// Checkpoints of a training whose options do not say how many.
+inline constexpr std::uint64_t kDefaultCheckpoints = 20;
+
+// The fewest steps, a multiple of `stride`, between checkpoints of which `steps` has kDefaultCheckpoints at most, all
+// of the same length. `steps` where `stride` does not divide it: the specification's check then names what is wrong.
+[[nodiscard]] std::uint64_t default_interval(std::uint64_t steps, std::uint64_t stride);
+
+struct Training {
+    core::TaskPrograms programs;
+    vm::tensor::State initial;
+    wallet::SpecOptions files;  // of the specification; params not given
+    chain::types::TaskSubmitPayload spec;
+};
+
+// Compiles `options.model` as quern-compile program and init do, writes program-<i>.bin and init.safetensors into
+// `folder`, and makes the specification with the data's content ids. Errors: train.no_steps (neither the command nor
+// the model says how many); train.no_data; task.wrong_data_size (data that does not fit the model; the detail says what
+// would); those of read_model(), build_training_programs() and wallet::build_spec().
+[[nodiscard]] Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder);
+
+// Exports the parameters of a final state to `out`, behind the state itself in the job's folder (state.safetensors, for
+// quern-compile sample and the like). Errors: fs.*, safetensors.*.
+[[nodiscard]] Status write_result(const TrainOptions& options, const vm::tensor::Program& program,
+                                  const vm::tensor::State& state, const std::string& folder);
+
+}  // namespace quern::compute::client

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""quern-train: from a model to a verified result, stopped and killed wherever it hurts, and never paid twice."""
+import json
+import os
+import pty
+import signal
+import subprocess
+import unittest
+
+import framework
+from quern.devnet import QRN, program, run
+
+STEPS, LOCAL_STEPS = 40, 1500
+TERMS = ["--interval", 10, "--stride", 5, "--tax", "0.01qrn"]
+WINDOWS = [f"--{name.replace('_', '-')}={seconds}" for name, seconds in framework.WINDOWS.items()]
+TIMEOUT_S = 240
+
+
+class Run:
+    """One quern-train, whose lines are read as they come."""
+
+    def __init__(self, arguments, stdin=subprocess.DEVNULL):
+        self.events = []
+        self.child = subprocess.Popen([program("quern-train"), *map(str, arguments)], stdin=stdin, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def until(self, name):
+        """The first event of that name; None when it ends before."""
+        for line in self.child.stdout:
+            event = json.loads(line)
+            self.events.append(event)
+            if event["event"] == name:
+                return event
+        return None
+
+    def end(self, stop=None):
+        """Its exit code, after that signal."""
+        if stop is not None:
+            self.child.send_signal(stop)
+        rest, self.said = self.child.communicate(timeout=TIMEOUT_S)
+        self.events += [json.loads(line) for line in rest.splitlines()]
+        return self.child.returncode
+
+    def names(self):
+        return [event["event"] for event in self.events]
+
+    def last(self, name):
+        return [event for event in self.events if event["event"] == name][-1]
+
+
+class Trains:
+    """Files of a model that no other test has, and how it is trained."""
+
+    def make_model(self, name, steps=STEPS):
+        path = lambda end: os.path.join(self.directory, name + end)
+        data = json.loads(run("quern-compile", "dataset", "--out", path(".u8"), framework.licence_texts()[2]))
+        run("quern-compile", "arch", "--data", path(".u8"), "--context", 32, "--out", path(".json"))
+        with open(path(".json")) as file:
+            model = json.load(file)
+        model["model"].update(layers=1, d_model=32)
+        model.update(batch=4)
+        model["optimizer"]["total_steps"] = steps
+        with open(path(".json"), "w") as file:
+            json.dump(model, file)
+        self.assertEqual(data["elements"], os.path.getsize(path(".u8")))
+        return ["--model", path(".json"), "--data", path(".u8"), "--out", path(".safetensors"), "--json"]
+
+    @staticmethod
+    def with_value(arguments, name, value):
+        at = arguments.index(name)
+        return [*arguments[:at + 1], value, *arguments[at + 2:]]
+
+    def error(self, running, code=1):
+        self.assertEqual(running.end(), code, running.said)
+        self.assertEqual(running.names()[-1], "error")
+        self.assertIn(running.events[-1]["name"], running.said)
+        return running.events[-1]
+
+
+class TrainTest(framework.MarketTest, Trains):
+    def on_market(self, account="submitter", budget="5qrn", node=None):
+        account = self.net.accounts[account]
+        return ["--node", node or self.net.nodes[0].url, "--rpc-cookie", self.net.daemons[0].datadir + "/.cookie",
+                "--keystore", account.keystore, "--password-file", account.password_file, "--budget", budget,
+                "--poll-ms", 200, *TERMS, *WINDOWS]
+
+    def nonce(self, account="submitter"):
+        return self.net.node.number("eth_getTransactionCount", self.net.accounts[account].address, "latest")
+
+    def parties(self):
+        self.workers(solver1="", whistleblower="")
+        self.verifiers()
+
+    def test_a_verified_result_and_the_same_without_a_chain(self):
+        self.parties()
+        model = self.make_model("whole")
+        before = self.nonce()
+        running = Run([*model, *self.on_market(budget="2.5 qrn"), "--yes"])
+        self.assertEqual(running.end(), 0, running.said)
+        names = running.names()
+        for name in ("price", "uploading", "sending", "sent", "submitted", "state", "progress", "downloading", "result"):
+            self.assertIn(name, names)
+        self.assertLessEqual(int(running.last("price")["most"]), 2.5 * QRN)
+        self.assertEqual(self.nonce(), before + 1)
+
+        submitted, result = running.last("submitted"), running.last("result")
+        task = self.net.node.task_get(submitted["task"])
+        self.assertEqual(task["stateName"], "settled")
+        self.assertEqual(result["stateRoot"], task["claim"]["finalRoot"])
+        self.assertEqual(int(result["refunded"]), sum(self.payments(task, "submitter", "refund")))
+        self.assertEqual(int(result["paid"]) + int(result["refunded"]) + int(task["escrow"], 16),
+                         int(submitted["escrow"]))
+        progress = running.last("progress")
+        self.assertEqual((progress["step"], progress["steps"]), (STEPS, STEPS))
+        self.assertIsInstance(progress["loss"], float)
+        exported = json.loads(run("quern-compile", "validate", model[5]))
+        self.assertTrue(exported["valid"])
+        self.assert_supply()
+
+        # Done is done, and asks for no money.
+        again = Run([*model, *self.on_market(), "--yes"])
+        self.assertEqual(again.end(), 0, again.said)
+        self.assertEqual(again.names(), ["result"])
+        # The same bits by the local executor, in the task's order of data.
+        here = Run([*self.with_value(model, "--out", model[5] + ".local"), "--local", "--beacon", task["seedBeacon"]])
+        self.assertEqual(here.end(), 0, here.said)
+        self.assertEqual(here.last("result")["stateRoot"], result["stateRoot"])
+        with open(model[5], "rb") as one, open(model[5] + ".local", "rb") as two:
+            self.assertEqual(one.read(), two.read())
+
+    def test_killed_at_each_stage_it_pays_once(self):
+        self.parties()
+        model = self.make_model("killed")
+        before = self.nonce()
+        command = [*model, *self.on_market(), "--yes"]
+        for stage in ("price", "uploading", "sending", "sent", "submitted", "progress"):
+            with self.subTest(stage):
+                running = Run(command)
+                self.assertIsNotNone(running.until(stage), running.names())
+                running.end(signal.SIGKILL)
+        following = Run(command)
+        self.assertIsNotNone(following.until("state"))
+        self.assertEqual(following.end(signal.SIGINT), 1)
+        self.assertEqual(following.events[-1]["name"], "train.stopped")
+
+        # The job is one account's, and one training's.
+        other = self.error(Run([*model, *self.on_market("wallet"), "--yes"]))
+        self.assertEqual(other["name"], "train.wrong_key")
+        other = self.error(Run([*command, "--steps", 20]))
+        self.assertEqual(other["name"], "train.other_job")
+
+        downloading = Run(command)
+        self.assertIsNotNone(downloading.until("downloading"), downloading.names())
+        downloading.end(signal.SIGKILL)
+        self.assertNotIn("submitted", downloading.names())
+        last = Run(command)
+        self.assertEqual(last.end(), 0, last.said)
+        task = self.net.node.task_get(last.last("result")["task"])
+        self.assertEqual(last.last("result")["stateRoot"], task["claim"]["finalRoot"])
+        self.assertEqual(self.nonce(), before + 1, "one transaction, whatever was killed")
+        self.assertTrue(os.path.exists(model[5]))
+        self.assert_supply()
+
+    def test_a_task_that_nobody_takes_is_refunded_and_not_submitted_again(self):
+        self.workers(whistleblower="")  # somebody has to send the tick
+        before = self.nonce()
+        command = [*self.make_model("expired"), *self.on_market(), "--yes"]
+        first = Run(command)
+        found = self.error(first)
+        self.assertEqual(found["name"], "train.task_expired")
+        task = self.net.node.task_get(first.last("submitted")["task"])
+        refund, = self.payments(task, "submitter", "refund")
+        self.assertIn(f"refunded {refund / QRN:.4f}"[:14], found["detail"])
+        self.assertEqual(self.error(Run(command))["name"], "train.task_expired")
+        self.assertEqual(self.nonce(), before + 1)
+
+    def test_what_cannot_be_is_said_and_costs_nothing(self):
+        model = self.make_model("refused")
+        before = self.nonce(), self.nonce("wallet")
+        market = self.on_market()
+        node = self.error(Run([*model, *self.on_market(node="http://127.0.0.1:9"), "--yes"]), code=3)
+        self.assertEqual(node["name"], "train.no_node")
+        small = self.error(Run([*model, *self.on_market(budget="1000"), "--yes"]))
+        self.assertEqual(small["name"], "train.budget_too_small")
+        self.assertIn("QRN, fee included", small["detail"])
+        poor = self.error(Run([*model, *self.on_market("wallet", budget="5000qrn"), "--yes"]))
+        self.assertEqual(poor["name"], "train.not_enough_balance")
+        self.assertIn("has 100 QRN", poor["detail"])
+        self.assertEqual(self.error(Run([*model, *market]))["name"], "train.cannot_ask")
+        self.assertEqual(self.error(Run([*model, *market, "--yes", "--chain-id", 1]))["name"], "train.wrong_chain")
+        wrong = os.path.join(self.directory, "wrong-password")
+        with open(os.open(wrong, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+            file.write("not it\n")
+        key = self.error(Run([*model, *self.with_value(market, "--password-file", wrong), "--yes"]))
+        self.assertTrue(key["name"].startswith("keystore."), key)
+        data = self.error(Run([*self.with_value(model, "--data", model[1]), *market, "--yes"]))
+        self.assertEqual(data["name"], "task.wrong_data_size")
+        self.assertEqual(before, (self.nonce(), self.nonce("wallet")))
+        usage = subprocess.run([program("quern-train"), "--local"], capture_output=True, text=True)
+        self.assertEqual(usage.returncode, 2, usage.stderr)
+
+    def test_asks_once_at_a_terminal(self):
+        model = self.make_model("asked")
+        before = self.nonce()
+        ours, theirs = pty.openpty()
+        running = Run([*model, *self.on_market()], stdin=theirs)
+        os.close(theirs)
+        self.assertIsNotNone(running.until("price"))
+        os.write(ours, b"n\n")
+        self.assertEqual(running.end(), 1)
+        os.close(ours)
+        self.assertEqual(running.events[-1]["name"], "train.declined")
+        self.assertRegex(running.said, r"Submit for at most [0-9.]+ QRN\? \[y/N\]")
+        self.assertEqual(self.nonce(), before)
+
+
+class LocalTrainTest(unittest.TestCase, Trains):
+    def test_stopped_and_killed_it_ends_with_the_same_bits(self):
+        self.directory = framework.temporary_directory("quern-train-")
+        model = self.make_model("local", LOCAL_STEPS)
+        command = [*model, "--local", "--interval", 20, "--threads", 1]
+        whole = Run(self.with_value(command, "--out", model[5] + ".whole"))
+        self.assertEqual(whole.end(), 0, whole.said)
+        self.assertEqual(whole.last("progress")["step"], LOCAL_STEPS)
+
+        stopped = Run(command)
+        self.assertIsNotNone(stopped.until("progress"))
+        self.assertEqual(stopped.end(signal.SIGINT), 1)
+        self.assertEqual(stopped.events[-1]["name"], "train.stopped")
+        killed = Run(command)
+        self.assertGreater(killed.until("resumed")["step"], 0)
+        self.assertIsNotNone(killed.until("progress"))
+        killed.end(signal.SIGKILL)
+        last = Run(command)
+        self.assertIsNotNone(last.until("resumed"))
+        self.assertEqual(last.end(), 0, last.said)
+        self.assertEqual(last.last("result")["stateRoot"], whole.last("result")["stateRoot"])
+        with open(model[5], "rb") as one, open(model[5] + ".whole", "rb") as two:
+            self.assertEqual(one.read(), two.read())
+
+
+if __name__ == "__main__":
+    framework.main()

@@ -1,0 +1,76 @@
+// What a job file says is what was saved, and what it cannot mean is refused.
+#include "compute/client/job_file.h"
+
+#include "chain/types/json_codec.h"
+#include "compute/client/options.h"
+#include "small_training.h"
+
+namespace quern::compute::client {
+namespace {
+
+using JobFileTest = test::SmallTraining;
+
+Job sample() {
+    Job job;
+    job.stage = stage::kFollowing;
+    job.training.data[3] = 7;
+    job.chain_id = 7878;
+    job.submitter.data[0] = 1;
+    job.transaction = {1, 2, 3};
+    job.escrow = Uint256(5);
+    job.fee = Uint256(6);
+    job.task = 9;
+    return job;
+}
+
+TEST_F(JobFileTest, reads_what_was_saved) {
+    {
+        auto file = JobFile::open(options_.out);
+        ASSERT_TRUE(file) << file.error().to_string();
+        EXPECT_FALSE(file->job());
+        ASSERT_TRUE(file->save(sample()));
+        EXPECT_TRUE(file->job());
+    }
+    {
+        auto file = JobFile::open(options_.out);
+        ASSERT_TRUE(file) << file.error().to_string();
+        ASSERT_TRUE(file->job());
+        EXPECT_EQ(chain::types::to_json(*file->job()), chain::types::to_json(sample()));
+        ASSERT_TRUE(file->remove());
+    }
+    EXPECT_FALSE(JobFile::open(options_.out)->job());
+}
+
+TEST_F(JobFileTest, lets_one_process_in) {
+    const auto first = JobFile::open(options_.out);
+    ASSERT_TRUE(first);
+    const auto second = JobFile::open(options_.out);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().name, fs::kLocked);
+}
+
+TEST_F(JobFileTest, refuses_what_it_cannot_mean) {
+    json::Value good = chain::types::to_json(sample());
+    const auto error_of = [&](const std::string& text) {
+        EXPECT_TRUE(fs::write_file_atomic(job_path(options_.out), as_bytes(text)));
+        const auto file = JobFile::open(options_.out);
+        return file ? std::string("none") : std::string(file.error().name);
+    };
+    EXPECT_EQ(error_of(good.dump()), "none");
+    EXPECT_EQ(error_of(good.dump().substr(0, 40)), "train.bad_job");
+    json::Value other = good;
+    other.set("format", "quern-train-job-2");
+    EXPECT_EQ(error_of(other.dump()), "train.bad_job");
+    other = good;
+    other.set("stage", "resting");
+    EXPECT_EQ(error_of(other.dump()), "train.bad_job");
+    other = good;
+    other.set("more", 1);
+    EXPECT_EQ(error_of(other.dump()), "train.bad_job");
+    other = good;
+    other.erase("task");
+    EXPECT_EQ(error_of(other.dump()), "train.bad_job");
+}
+
+}  // namespace
+}  // namespace quern::compute::client
