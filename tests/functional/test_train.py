@@ -9,6 +9,7 @@ import unittest
 
 import framework
 from quern.devnet import QRN, program, run
+from quern.market import native, transfer
 
 STEPS, LOCAL_STEPS = 40, 1500
 TERMS = ["--interval", 10, "--stride", 5, "--tax", "0.01qrn"]
@@ -115,6 +116,10 @@ class TrainTest(framework.MarketTest, Trains):
         self.assertIsInstance(progress["loss"], float)
         exported = json.loads(run("quern-compile", "validate", model[5]))
         self.assertTrue(exported["valid"])
+        kept = lambda name: os.path.join(model[5] + ".job", name)
+        text = run("quern-compile", "sample", "--arch", model[1], "--program", kept("program-0.bin"), "--state",
+                   kept("state.safetensors"), "--data", model[3], "--length", 8)
+        self.assertEqual(len(text.rstrip("\n")), 8)
         self.assert_supply()
 
         # Done is done, and asks for no money.
@@ -132,24 +137,31 @@ class TrainTest(framework.MarketTest, Trains):
         self.parties()
         model = self.make_model("killed")
         before = self.nonce()
-        command = [*model, *self.on_market(), "--yes"]
-        for stage in ("price", "uploading", "sending", "sent", "submitted", "progress"):
+        terms = ["--tranche", STEPS // 2, "--yes"]
+        command = [*model, *self.on_market(), *terms]
+        for stage, job in (("price", None), ("uploading", None), ("sending", "submitting"), ("sent", "submitting"),
+                           ("submitted", "following"), ("progress", "following")):
             with self.subTest(stage):
                 running = Run(command)
                 self.assertIsNotNone(running.until(stage), running.names())
                 running.end(signal.SIGKILL)
+                self.assertEqual(self.stage_of(model), job)
         following = Run(command)
         self.assertIsNotNone(following.until("state"))
         self.assertEqual(following.end(signal.SIGINT), 1)
         self.assertEqual(following.events[-1]["name"], "train.stopped")
 
         # The job is one account's, and one training's.
-        other = self.error(Run([*model, *self.on_market("wallet"), "--yes"]))
+        other = self.error(Run([*model, *self.on_market("wallet"), *terms]))
         self.assertEqual(other["name"], "train.wrong_key")
         other = self.error(Run([*command, "--steps", 20]))
         self.assertEqual(other["name"], "train.other_job")
 
         downloading = Run(command)
+        self.assertIsNotNone(downloading.until("state"))
+        self.net.daemon.kill()
+        self.assertIn("http.", downloading.until("waiting")["for"])
+        self.net.daemon.start()
         self.assertIsNotNone(downloading.until("downloading"), downloading.names())
         downloading.end(signal.SIGKILL)
         self.assertNotIn("submitted", downloading.names())
@@ -159,7 +171,65 @@ class TrainTest(framework.MarketTest, Trains):
         self.assertEqual(last.last("result")["stateRoot"], task["claim"]["finalRoot"])
         self.assertEqual(self.nonce(), before + 1, "one transaction, whatever was killed")
         self.assertTrue(os.path.exists(model[5]))
+        self.assertEqual(task["settled"], 2)
+        self.assertEqual(downloading.last("progress")["stretches"], 2)
         self.assert_supply()
+
+    @staticmethod
+    def stage_of(model):
+        if not os.path.exists(model[5] + ".job.json"):
+            return None
+        with open(model[5] + ".job.json") as file:
+            return json.load(file)["stage"]
+
+    def at_the_question(self, command):
+        """A run that waits for its answer, and where to write that."""
+        ours, theirs = pty.openpty()
+        running = Run(command, stdin=theirs)
+        os.close(theirs)
+        self.assertIsNotNone(running.until("price"))
+        return running, ours
+
+    def answer(self, terminal, text):
+        os.write(terminal, text)
+        self.addCleanup(os.close, terminal)
+
+    def test_what_was_signed_is_sent_again_and_never_replaced(self):
+        wallet, submitter = self.net.accounts["wallet"], self.net.accounts["submitter"]
+        model = self.make_model("displaced")
+        command = [*model, *self.on_market("wallet", budget="60qrn")]
+        running, terminal = self.at_the_question(command)
+        transfer(self.net, wallet, submitter.address, "95qrn")
+        self.answer(terminal, b"y\n")
+        self.assertEqual(self.error(running)["name"], "train.refused")
+        before = self.nonce("wallet")
+        self.assertEqual(self.stage_of(model), "submitting")
+        self.assertEqual(self.error(Run(command))["name"], "train.refused")
+        transfer(self.net, wallet, submitter.address, 1)  # takes the nonce of what was signed
+        transfer(self.net, submitter, wallet.address, "95qrn")
+        found = self.error(Run(command))
+        self.assertEqual(found["name"], "train.refused")
+        self.assertIn("remove the file to submit anew", found["detail"])
+        self.assertEqual(self.nonce("wallet"), before + 1)
+
+        # As it says; and a task that its owner cancels has ended.
+        os.remove(model[5] + ".job.json")
+        again = Run([*command, "--yes"])
+        task = again.until("submitted")["task"]
+        native(self.net, wallet, "task_cancel", {"task": task})
+        found = self.error(again)
+        self.assertEqual(found["name"], "train.task_cancelled")
+        self.assertIn("by_submitter", found["detail"])
+        self.assertEqual(self.nonce("wallet"), before + 3)
+        self.change_job(model, task=task + 1000)
+        self.assertEqual(self.error(Run(command))["name"], "train.task_unknown")
+
+    @staticmethod
+    def change_job(model, **fields):
+        with open(model[5] + ".job.json") as file:
+            job = {**json.load(file), **fields}
+        with open(model[5] + ".job.json", "w") as file:
+            json.dump(job, file)
 
     def test_a_task_that_nobody_takes_is_refunded_and_not_submitted_again(self):
         self.workers(whistleblower="")  # somebody has to send the tick
@@ -180,6 +250,9 @@ class TrainTest(framework.MarketTest, Trains):
         market = self.on_market()
         node = self.error(Run([*model, *self.on_market(node="http://127.0.0.1:9"), "--yes"]), code=3)
         self.assertEqual(node["name"], "train.no_node")
+        at = market.index("--budget")
+        budget = self.error(Run([*model, *market[:at], *market[at + 2:], "--yes"]))
+        self.assertEqual(budget["name"], "train.no_budget")
         small = self.error(Run([*model, *self.on_market(budget="1000"), "--yes"]))
         self.assertEqual(small["name"], "train.budget_too_small")
         self.assertIn("QRN, fee included", small["detail"])
@@ -202,15 +275,17 @@ class TrainTest(framework.MarketTest, Trains):
     def test_asks_once_at_a_terminal(self):
         model = self.make_model("asked")
         before = self.nonce()
-        ours, theirs = pty.openpty()
-        running = Run([*model, *self.on_market()], stdin=theirs)
-        os.close(theirs)
-        self.assertIsNotNone(running.until("price"))
-        os.write(ours, b"n\n")
-        self.assertEqual(running.end(), 1)
-        os.close(ours)
-        self.assertEqual(running.events[-1]["name"], "train.declined")
+        running, terminal = self.at_the_question([*model, *self.on_market()])
+        self.answer(terminal, b"n\n")
+        self.assertEqual(self.error(running)["name"], "train.declined")
         self.assertRegex(running.said, r"Submit for at most [0-9.]+ QRN\? \[y/N\]")
+        # Data that changes while its owner thinks is not what was priced.
+        running, terminal = self.at_the_question([*model, *self.on_market()])
+        with open(model[3], "r+b") as file:
+            file.write(b"\x01\x02\x01\x02")
+        self.answer(terminal, b"y\n")
+        self.assertEqual(self.error(running)["name"], "train.data_changed")
+        self.assertIsNone(self.stage_of(model))
         self.assertEqual(self.nonce(), before)
 
 
@@ -237,6 +312,9 @@ class LocalTrainTest(unittest.TestCase, Trains):
         self.assertEqual(last.last("result")["stateRoot"], whole.last("result")["stateRoot"])
         with open(model[5], "rb") as one, open(model[5] + ".whole", "rb") as two:
             self.assertEqual(one.read(), two.read())
+        # For people: lines, the last of which says where the result is.
+        shown = run("quern-train", *[word for word in command if word != "--json"]).splitlines()
+        self.assertEqual(shown, [f"{model[5]} is trained; state root {last.last('result')['stateRoot']}"])
 
 
 if __name__ == "__main__":
