@@ -1,4 +1,11 @@
-"""Quern's Python side: starts local networks of real processes, drives them over JSON-RPC, tells what happened.
+"""Quern's Python side.
 
-Standard library only. Used by the demo (python3 -m quern.demo), the functional tests and contrib/devnet.
+`quern.train(module, dataset, ...)` trains a torch module on the market or on this machine, `quern.Client(url)` is a node
+(training.py; doc/training.md, "From Python"). The rest starts local networks of real processes, drives them over JSON-RPC
+and tells what happened, for the demo (python3 -m quern.demo), the functional tests and contrib/devnet.
+
+Standard library only; train() needs torch.
 """
+from .training import Client, Task, TrainError, train
+
+__all__ = ["Client", "Task", "TrainError", "train"]

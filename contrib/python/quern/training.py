@@ -1,0 +1,313 @@
+"""Training of models from Python: quern.train() of a torch module, on the market or on this machine, and a typed client.
+
+The programs do the work (quern-compile, quern-train); this module writes what they read, follows what they say and gives
+back what they bring. Nothing beyond the standard library is needed but for train() of a module, which needs torch.
+"""
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
+
+from .rpc import Node
+
+if TYPE_CHECKING:
+    import torch
+
+Event = Mapping[str, Any]
+
+INPUT, OUTPUT = "input", "output"  # what the exported network calls them
+
+
+class TrainError(Exception):
+    """What a program refused or what came to nothing: `name` as in doc/training.md, "Errors", and `detail` for people."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name}: {detail}" if detail else name)
+        self.name = name
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class Task:
+    """A training task as the chain tells it; `raw` is all of task_get."""
+
+    id: int
+    state: str
+    reason: str
+    steps: int
+    raw: Mapping[str, Any]
+
+
+class Client:
+    """A node, by its JSON-RPC port: `Client("http://127.0.0.1:8545")`. `rpc` takes any other method."""
+
+    def __init__(self, url: str = "http://127.0.0.1:8545", timeout: float = 30) -> None:
+        host, _, port = url.removeprefix("http://").rstrip("/").partition(":")
+        if url.startswith("https://") or not host:
+            raise ValueError(f"{url}: http://HOST:PORT of a node")
+        self.url = url
+        self.rpc = Node(int(port or 8545), host, timeout=timeout)
+
+    def chain_id(self) -> int:
+        return int(self.rpc.number("eth_chainId"))
+
+    def height(self) -> int:
+        """The number of the newest block."""
+        return int(self.rpc.height())
+
+    def balance(self, address: str) -> int:
+        """In grains."""
+        return int(self.rpc.number("eth_getBalance", address, "latest"))
+
+    def task(self, number: int) -> Task | None:
+        """None where there is no such task."""
+        found = self.rpc.task_get(number)
+        if found is None:
+            return None
+        return Task(number, found["stateName"], found["reason"], found["steps"], found)
+
+
+def program(name: str) -> str:
+    """The path of one of Quern's programs: in $QUERN_BIN, beside this checkout's sources, or in $PATH."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "build")
+    folders = [os.environ.get("QUERN_BIN", ""), *(os.path.join(root, kind, "bin") for kind in ("release", "testing"))]
+    for folder in filter(None, folders):
+        path = os.path.join(folder, name)
+        if os.access(path, os.X_OK):
+            return path
+    found = shutil.which(name)
+    if found is None:
+        raise FileNotFoundError(f"{name}: set QUERN_BIN to the folder of Quern's programs")
+    return found
+
+
+def compile_(*arguments: str) -> Any:
+    """What `quern-compile ARGUMENTS` prints; raises TrainError with what it refuses."""
+    ended = subprocess.run([program("quern-compile"), *arguments], capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        raise _refusal(ended.stderr)
+    return json.loads(ended.stdout)
+
+
+def follow(arguments: Sequence[str]) -> Iterator[Event]:
+    """The events of `quern-train ARGUMENTS --json`, as they come; raises TrainError at its end when it failed. Closing the
+    iterator ends the program as Ctrl-C does: the same call goes on where it was."""
+    with subprocess.Popen([program("quern-train"), *arguments, "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None and child.stderr is not None
+        failed: TrainError | None = None
+        try:
+            for line in child.stdout:
+                event = json.loads(line)
+                if event["event"] == "error":
+                    failed = TrainError(event["name"], event["detail"])
+                else:
+                    yield event
+        finally:
+            if child.poll() is None:
+                child.terminate()
+            said = child.stderr.read()
+            child.wait()
+        if failed is not None or child.returncode != 0:
+            raise failed or _refusal(said)
+
+
+def _refusal(said: str) -> TrainError:
+    """Of a program's last line, "quern-compile: onnx.not_onnx: detail"."""
+    line = (said.strip().splitlines() or ["no word"])[-1].partition(": ")[2] or said.strip()
+    name, _, detail = line.partition(": ")
+    return TrainError(name, detail)
+
+
+def read_safetensors(path: str) -> dict[str, tuple[tuple[int, ...], bytes]]:
+    """Shape and little endian binary32 words of each tensor of a model file, by name."""
+    with open(path, "rb") as file:
+        content = file.read()
+    (size,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8:8 + size])
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        if entry["dtype"] != "F32":
+            raise ValueError(f"{path}: {name} is {entry['dtype']}")
+        begin, end = entry["data_offsets"]
+        tensors[name] = (tuple(entry["shape"]), content[8 + size + begin:8 + size + end])
+    return tensors
+
+
+def initializers_of(onnx: bytes | bytearray) -> dict[str, tuple[int, int]]:
+    """Of a network's initializers the names, and where in the file their raw data is (onnx.proto3: ModelProto.graph = 7,
+    GraphProto.initializer = 5, TensorProto.name = 8, raw_data = 9)."""
+    found = {}
+    for graph in _fields(onnx, 7, 0, len(onnx)):
+        for tensor in _fields(onnx, 5, *graph):
+            for begin, end in _fields(onnx, 8, *tensor):
+                found[bytes(onnx[begin:end]).decode()] = next(_fields(onnx, 9, *tensor), (0, 0))
+    return found
+
+
+def _fields(message: bytes | bytearray, wanted: int, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the fields of that number, of those that have a length, are in message[at:end]."""
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < end:
+        field, kind = divmod(varint(), 8)
+        if kind == 2:
+            size = varint()
+            if field == wanted:
+                yield at, at + size
+            at += size
+        elif kind == 0:
+            varint()
+        else:
+            at += {1: 8, 5: 4}[kind]
+
+
+def _write_words(path: str, tensor: torch.Tensor) -> None:
+    """f32, or whole numbers of 32 bits, little endian; images channels last."""
+    import torch
+
+    if tensor.dim() == 4:
+        tensor = tensor.permute(0, 2, 3, 1)
+    kind = torch.float32 if tensor.is_floating_point() else torch.int32
+    values = tensor.detach().to("cpu", kind).contiguous()
+    with open(path, "wb") as file:
+        file.write(bytes(values.flatten().view(torch.uint8).numpy().tobytes()))
+    with open(path + ".json", "w") as file:
+        json.dump({"dtype": "f32" if kind == torch.float32 else "i32", "elements": values.numel()}, file)
+
+
+def _tensors(dataset: Any) -> tuple[torch.Tensor, ...]:
+    """(inputs, targets), or (tokens,): of tensors, or of a dataset whose items are such."""
+    import torch
+
+    if isinstance(dataset, torch.Tensor):
+        return (dataset,)
+    if isinstance(dataset, (tuple, list)) and all(isinstance(each, torch.Tensor) for each in dataset):
+        return tuple(dataset)
+    columns = zip(*(dataset[i] for i in range(len(dataset))))
+    return tuple(torch.stack([torch.as_tensor(value) for value in column]) for column in columns)
+
+
+def export(module: torch.nn.Module, example: torch.Tensor, path: str, opset: int = 13) -> set[str]:
+    """Writes the module as quern-compile wants it: in training mode, names kept, any batch. The module stays as it is.
+    Gives the names of its buffers that the network has."""
+    import torch
+
+    torch.onnx.export(copy.deepcopy(module), (example,), path, training=torch.onnx.TrainingMode.TRAINING,
+                      do_constant_folding=False, input_names=[INPUT], output_names=[OUTPUT], opset_version=opset,
+                      dynamic_axes={INPUT: {0: "batch"}})
+    # The exporter runs what it exports, which moves running statistics.
+    with open(path, "rb") as file:
+        content = bytearray(file.read())
+    places, buffers = initializers_of(content), dict(module.named_buffers())
+    kept = {name for name, value in buffers.items() if name in places and value.dtype == torch.float32}
+    for name in kept:
+        begin, end = places[name]
+        words = buffers[name].detach().cpu().contiguous().numpy().tobytes()
+        if end - begin == len(words):
+            content[begin:end] = words
+    with open(path, "wb") as file:
+        file.write(content)
+    return kept
+
+
+def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | None = None, loss: str = "",
+          batch: int = 32, lr: float = 1e-3, optimizer: Mapping[str, Any] | None = None, context: int | None = None,
+          local: bool = False, node: str = "http://127.0.0.1:8545", keystore: str | None = None,
+          password_file: str | None = None, seed: int = 1, directory: str | None = None, options: Sequence[str] = (),
+          on_event: Callable[[Event], None] | None = None) -> dict[str, torch.Tensor]:
+    """Trains a module and gives its `state_dict` after it: `module.load_state_dict(quern.train(module, ...))`.
+
+    dataset     inputs [n, ...] and targets [n] (classes) or [n, outputs], as two tensors or as a torch Dataset; or one
+                tensor of tokens for a model of the next token, whose windows have `context` tokens
+    steps       updates of the optimizer
+    budget      "5qrn": the most that the task may cost on the market; needs `keystore` and `password_file`
+    local       on this machine instead, without chain and money; the same arithmetic, the same bits
+    loss        cross_entropy, mse, binary_cross_entropy or next_token; "": by what the module gives
+    optimizer   fields of an architecture file's optimizer; default AdamW with rate `lr`
+    directory   where model, data and what quern-train keeps lie. With one given, the same call goes on where it was
+                interrupted, and never pays twice. Default: a temporary one
+    options     more of quern-train's own
+    on_event    is told each event (doc/training.md, "For scripts")
+
+    Buffers of numbers are not trained. Raises TrainError; its names are in doc/training.md and doc/program-compiler.md.
+    """
+    import torch
+
+    if not local and budget is None:
+        raise ValueError("a budget for the market, or local=True")
+    tensors = _tensors(dataset)
+    tokens = len(tensors) == 1
+    if tokens and context is None:
+        raise ValueError("context: how many tokens a window of a model of the next token has")
+    folder = directory or tempfile.mkdtemp(prefix="quern-train-")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        path = lambda name: os.path.join(folder, name)
+        example = tensors[0][:2 * context].reshape(2, context).long() if tokens else tensors[0][:2]
+        frozen = export(module, example, path("model.onnx"))
+        data = [path(name) for name in (("tokens",) if tokens else ("inputs", "targets"))]
+        for file, tensor in zip(data, tensors, strict=True):
+            _write_words(file, tensor)
+        more = ["--loss", loss] if loss else []
+        compile_("arch", "--model", path("model.onnx"), "--data", *data, "--batch", str(batch), "--lr", repr(float(lr)),
+                 "--steps", str(steps), *more, "--out", path("arch.json"))
+        with open(path("arch.json")) as file:
+            architecture = json.load(file)
+        architecture["model"]["frozen"] = sorted(frozen)
+        if optimizer is not None:
+            architecture["optimizer"] = dict(optimizer)
+        with open(path("arch.json"), "w") as file:
+            json.dump(architecture, file)
+
+        arguments = ["--model", path("arch.json"), "--data", *data, "--out", path("trained.safetensors"), "--steps",
+                     str(steps), "--seed", str(seed), *options]
+        if local:
+            arguments.append("--local")
+        else:
+            arguments += ["--budget", str(budget), "--node", node, "--yes"]
+            arguments += ["--keystore", keystore] if keystore else []
+            arguments += ["--password-file", password_file] if password_file else []
+        for event in follow(arguments):
+            if on_event is not None:
+                on_event(event)
+        return _state_dict(module, read_safetensors(path("trained.safetensors")), torch)
+    finally:
+        if directory is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _state_dict(module: torch.nn.Module, trained: Mapping[str, tuple[tuple[int, ...], bytes]], torch: Any) -> dict[str, Any]:
+    """The module's own, with what was trained in place; weights that are tied have one name in the network."""
+    old = module.state_dict()
+    names: dict[int, list[str]] = {}
+    for name, value in old.items():
+        names.setdefault(value.data_ptr() if value.numel() else id(value), []).append(name)
+    result = dict(old)
+    for name, (_, content) in trained.items():
+        if name not in old:
+            continue
+        value = torch.frombuffer(bytearray(content), dtype=torch.float32).reshape(old[name].shape).to(old[name].dtype)
+        for each in names[old[name].data_ptr()]:
+            if old[each].shape == old[name].shape:
+                result[each] = value
+    return result
