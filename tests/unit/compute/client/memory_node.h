@@ -20,7 +20,10 @@ public:
     Expected<Uint256> gas_price() override { return Uint256(10); }
     Expected<Uint256> tip() override { return Uint256(3); }
     Expected<std::uint64_t> pending_nonce(const Address&) override { return nonce; }
-    Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override { return 100'000; }
+    Expected<std::uint64_t> estimate_gas(const Address&, const Address&, BytesView) override {
+        if (!estimate_error.empty()) return fail("node.rpc_error", estimate_error);
+        return 100'000;
+    }
     Expected<Hash32> send_raw(BytesView encoded) override {
         const Hash32 hash = chain::types::transaction_hash(encoded);
         told.emplace_back(encoded.begin(), encoded.end());
@@ -85,6 +88,7 @@ public:
     bool includes_at_once = false;
     bool includes_after_asking = false;
     std::string refusal;
+    std::string estimate_error;
     std::vector<Bytes> told;
     std::set<Hash32, BytesLess> mempool;
     std::set<Hash32, BytesLess> included;

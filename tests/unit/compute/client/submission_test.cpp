@@ -88,6 +88,14 @@ TEST_F(SubmissionTest, an_account_must_have_what_it_offers) {
     EXPECT_EQ(offer(qrn(5), Uint256(1)).error().name, "train.not_enough_balance");
 }
 
+// A node that tries what cannot be paid says something about the chain, not about the budget.
+TEST_F(SubmissionTest, what_cannot_be_paid_is_said_before_the_node_tries_it) {
+    node_.estimate_error = "bond.insufficient";
+    EXPECT_EQ(offer(qrn(5)).error().name, "node.rpc_error");
+    EXPECT_EQ(offer(Uint256(1)).error().name, "train.budget_too_small");
+    EXPECT_EQ(offer(qrn(5), Uint256(1)).error().name, "train.not_enough_balance");
+}
+
 TEST_F(SubmissionTest, signs_with_the_nonce_of_now) {
     const auto made = offer(qrn(5));
     ASSERT_TRUE(made);

@@ -58,6 +58,7 @@ TEST_F(TrainingTest, names_what_does_not_fit) {
     options_.data = {write("short.u8", Bytes(test::kElements - 1))};
     EXPECT_EQ(error().name, "task.wrong_data_size");
     EXPECT_NE(error().detail.find("short.u8 has 120 bytes"), std::string::npos) << error().detail;
+    EXPECT_NE(error().detail.find("arch.json wants 121"), std::string::npos) << error().detail;
     EXPECT_NE(error().detail.find("121 elements of u8"), std::string::npos) << error().detail;
     options_.data.clear();
     EXPECT_EQ(error().name, "train.no_data");
