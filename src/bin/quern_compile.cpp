@@ -50,7 +50,9 @@ struct Options {
     std::string file;
     std::vector<std::string> texts;
     std::vector<std::string> sets;  // data tensors, in order
-    std::string folder;             // of images
+    std::string vocabulary;         // of byte pairs
+    std::uint32_t vocabulary_size = 0;
+    std::string folder;  // of images
     std::string labels;
     std::string size;
     bool gray = false;
@@ -184,15 +186,60 @@ Status make_initial_state(const Options& options) {
 
 std::string description_of(const std::string& data) { return data + ".json"; }
 
+struct Text {
+    Bytes tokens;
+    TextVocabulary vocabulary;
+
+    [[nodiscard]] std::uint64_t elements() const { return tokens.size() / tensor::element_bytes(vocabulary.type()); }
+    [[nodiscard]] std::string dtype() const { return std::string(tensor::name_of(vocabulary.type())); }
+    [[nodiscard]] std::string description() const {
+        return vocabulary.pairs() ? describe_byte_pairs(*vocabulary.pairs(), elements())
+                                  : describe_text_dataset({tokens, vocabulary.characters()});
+    }
+};
+
 // With the vocabulary that its description names.
-Expected<TextDataset> read_dataset(const std::string& path) {
-    TextDataset dataset;
+Expected<Text> read_dataset(const std::string& path) {
+    Text dataset;
     QUERN_TRY(dataset.tokens, fs::read_file(path, kMaxFileBytes));
     QUERN_TRY(const std::string description, fs::read_text_file(description_of(path), kMaxDescriptionBytes));
-    auto vocabulary = read_vocabulary(dataset.tokens, description);
+    auto vocabulary = read_text_vocabulary(dataset.tokens, description);
     if (!vocabulary) return detailed(vocabulary.error(), path + ": " + vocabulary.error().detail);
     dataset.vocabulary = std::move(*vocabulary);
     return dataset;
+}
+
+// The vocabulary that the options name or that is to be learnt of byte pairs; none: that of the text's characters.
+Expected<TextVocabulary> choose_vocabulary(const Options& options, std::string_view text) {
+    if (!options.data.empty()) {
+        QUERN_TRY(Text known, read_dataset(options.data));
+        return std::move(known.vocabulary);
+    }
+    if (!options.vocabulary.empty()) {
+        QUERN_TRY(const std::string description, fs::read_text_file(options.vocabulary, kMaxDescriptionBytes));
+        auto pairs = read_byte_pairs(description);
+        if (!pairs) return detailed(pairs.error(), options.vocabulary + ": " + pairs.error().detail);
+        return TextVocabulary(std::move(*pairs));
+    }
+    if (options.vocabulary_size == 0) return TextVocabulary();
+    QUERN_TRY(BytePairs pairs, BytePairs::learn(text, options.vocabulary_size));
+    return TextVocabulary(std::move(pairs));
+}
+
+Expected<Text> make_text(const Options& options) {
+    std::string text;
+    for (const std::string& path : options.texts) {
+        QUERN_TRY(const std::string more, fs::read_text_file(path, kMaxTextBytes - text.size()));
+        text += more;
+    }
+    QUERN_TRY(TextVocabulary vocabulary, choose_vocabulary(options, text));
+    if (vocabulary.pairs()) {
+        QUERN_TRY(Bytes tokens, byte_pair_tokens(*vocabulary.pairs(), text));
+        return Text{std::move(tokens), std::move(vocabulary)};
+    }
+    const std::string_view view = text;
+    QUERN_TRY(TextDataset dataset, build_text_dataset(std::span(&view, 1), vocabulary.characters()));
+    return Text{std::move(dataset.tokens), TextVocabulary(std::move(dataset.vocabulary))};
 }
 
 // What stands beside the images, with the roots that a task names.
@@ -214,25 +261,14 @@ Status make_image_dataset(const Options& options) {
 Status make_dataset(const Options& options) {
     if (!options.folder.empty()) return make_image_dataset(options);
     if (options.texts.empty()) return fail("compile.no_data", "name text files, or a folder by --images");
-    std::vector<std::string> texts;
-    for (const std::string& path : options.texts) {
-        QUERN_TRY(std::string text, fs::read_text_file(path, kMaxTextBytes));
-        texts.push_back(std::move(text));
-    }
-    const std::vector<std::string_view> views(texts.begin(), texts.end());
-    std::string vocabulary;
-    if (!options.data.empty()) {
-        QUERN_TRY(TextDataset known, read_dataset(options.data));
-        vocabulary = std::move(known.vocabulary);
-    }
-    QUERN_TRY(const TextDataset dataset, build_text_dataset(views, vocabulary));
+    QUERN_TRY(const Text dataset, make_text(options));
     QUERN_CHECK(fs::write_file_atomic(options.out, dataset.tokens));
-    QUERN_CHECK(fs::write_file_atomic(description_of(options.out), as_bytes(describe_text_dataset(dataset))));
+    QUERN_CHECK(fs::write_file_atomic(description_of(options.out), as_bytes(dataset.description())));
     json::Value result = json::Value::object();
     result.set("data_root", hex(crypto::content_id_of(dataset.tokens)));
     result.set("vocab", dataset.vocabulary.size());
-    result.set("dtype", std::string(tensor::name_of(tensor::DataType::u8)));
-    result.set("elements", dataset.tokens.size());
+    result.set("dtype", dataset.dtype());
+    result.set("elements", dataset.elements());
     print(result);
     return {};
 }
@@ -255,13 +291,13 @@ Status fit_to_network(const Options& options) {
 Status make_architecture(const Options& options) {
     if (!options.model.empty()) return fit_to_network(options);
     if (options.sets.size() != 1) return fail("compile.wrong_data", "a transformer has one file of tokens");
-    QUERN_TRY(const TextDataset dataset, read_dataset(options.sets[0]));
+    QUERN_TRY(const Text dataset, read_dataset(options.sets[0]));
     const std::string text =
         "{\n  \"format\": \"quern-arch-1\",\n"
         "  \"model\": {\"type\": \"char_transformer\", \"layers\": 2, \"d_model\": 64, \"heads\": 4, \"context\": " +
         std::to_string(options.context) +
         ", \"mlp_ratio\": 4, \"vocab\": " + std::to_string(dataset.vocabulary.size()) +
-        "},\n  \"data\": {\"dtype\": \"u8\", \"elements\": " + std::to_string(dataset.tokens.size()) +
+        "},\n  \"data\": {\"dtype\": \"" + dataset.dtype() + "\", \"elements\": " + std::to_string(dataset.elements()) +
         "},\n  \"batch\": 16,\n"
         "  \"optimizer\": {\"type\": \"adamw\", \"lr\": 0.01, \"betas\": [0.9, 0.99], \"eps\": 1e-8,\n"
         "                \"weight_decay\": 0.1, \"warmup\": 20, \"total_steps\": 600, \"grad_clip\": 1.0}\n}\n";
@@ -270,7 +306,7 @@ Status make_architecture(const Options& options) {
     json::Value result = json::Value::object();
     result.set("architecture", options.out);
     result.set("vocab", dataset.vocabulary.size());
-    result.set("elements", dataset.tokens.size());
+    result.set("elements", dataset.elements());
     result.set("context", options.context);
     print(result);
     return {};
@@ -336,13 +372,14 @@ Status sample(const Options& options) {
     QUERN_TRY(const Program program, read_program(options.program));
     QUERN_TRY(const Bytes state_bytes, fs::read_file(options.state, kMaxFileBytes));
     QUERN_TRY(const tensor::State state, read_state(program, state_bytes));
-    QUERN_TRY(const TextDataset dataset, read_dataset(options.data));
+    QUERN_TRY(const Text dataset, read_dataset(options.data));
     SampleOptions how = options.sample;
     how.seed = options.seed;
     ThreadPool pool(1);
     QUERN_TRY(const std::string text,
               sample_text(architecture.transformer(), program, state, dataset.vocabulary, how, &pool));
-    std::printf("%s\n", text.c_str());
+    std::fwrite(text.data(), 1, text.size(), stdout);  // may hold any byte
+    std::putchar('\n');
     return {};
 }
 
@@ -414,13 +451,22 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub->add_flag("--bare", o.bare, "zeros but for what --from gives: for a plan that begins with a start program");
     from->needs("--program");
 
-    sub = command("dataset", "Make a data set of text files, by characters, or of a folder of images", make_dataset);
-    required(sub, "--out", o.out, "file of tokens or pixels to write, a byte each; beside it OUT.json describes it");
+    sub = command("dataset", "Make a data set of text files, by characters or byte pairs, or of a folder of images",
+                  make_dataset);
+    required(sub, "--out", o.out,
+             "file of tokens (a byte each, of byte pairs two) or pixels to write; beside it OUT.json describes it");
     CLI::Option* vocabulary =
-        sub->add_option("--vocabulary-of", o.data, "file of tokens whose characters a trained model knows");
+        sub->add_option("--vocabulary-of", o.data, "file of tokens whose vocabulary a trained model knows");
     CLI::Option* texts = sub->add_option("FILE", o.texts, "text files, joined in this order");
+    CLI::Option* size = sub->add_option("--vocab-size", o.vocabulary_size,
+                                        "learn so many tokens at most: the 256 bytes, and pairs of earlier tokens")
+                            ->check(CLI::Range(kByteTokens + 1, kMaxByteTokens));
+    CLI::Option* known =
+        sub->add_option("--vocab", o.vocabulary, "OUT.json of a data set of byte pairs: its vocabulary");
+    size->excludes(known)->excludes(vocabulary);
+    known->excludes(vocabulary);
     CLI::Option* images = sub->add_option("--images", o.folder, "folder with a folder of PNG and JPEG files per class");
-    images->excludes(texts)->excludes(vocabulary);
+    images->excludes(texts)->excludes(vocabulary)->excludes(size)->excludes(known);
     const auto of_images = [&](CLI::Option* option) { option->needs(images); };
     images->needs(sub->add_option("--size", o.size, "of each image, WIDTHxHEIGHT: cropped to its middle and resized"));
     images->needs(sub->add_option("--labels", o.labels, "file of class numbers to write"));
@@ -467,11 +513,11 @@ void declare(CLI::App& app, Options& o, Action& action) {
     required(sub, "--state", o.state, "state file (safetensors)");
     required(sub, "--data", o.data, "file of tokens, for the vocabulary beside it");
     required(sub, "--arch", o.arch, "architecture JSON of the program");
-    sub->add_option("--length", o.sample.length, "characters to sample")
+    sub->add_option("--length", o.sample.length, "tokens to sample: characters, or of byte pairs pieces of words")
         ->capture_default_str()
         ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 20));
     sub->add_option("--seed", o.seed, "seed of the draws")->capture_default_str();
-    sub->add_option("--temperature", o.sample.temperature, "below 1: likelier characters")->capture_default_str();
+    sub->add_option("--temperature", o.sample.temperature, "below 1: likelier tokens")->capture_default_str();
     sub->add_option("--prompt", o.sample.prompt, "text to continue");
 
     sub = command("evaluate", "Loss and accuracy of a trained model of layers on data", evaluate_trained);

@@ -197,6 +197,23 @@ bool run_text_dataset(BytesView input) {
     return true;
 }
 
+// A description of byte pairs, and with what it says any bytes encoded: the input itself.
+bool run_byte_pairs(BytesView input) {
+    const auto pairs = program::read_byte_pairs(as_text(input));
+    const program::BytePairs bytes;
+    for (const program::BytePairs& vocabulary : {pairs ? *pairs : bytes, bytes}) {
+        std::string text;
+        for (const std::uint16_t token : vocabulary.encode(as_text(input))) text += vocabulary.piece(token);
+        QUERN_PROPERTY(text == as_text(input));
+    }
+    const auto learnt = program::BytePairs::learn(as_text(input), 300);
+    QUERN_ACCEPTED(learnt);
+    QUERN_ACCEPTED(program::BytePairs::of(learnt->pairs()));
+    if (!pairs) return false;
+    QUERN_PROPERTY(program::read_byte_pairs(program::describe_byte_pairs(*pairs, 2))->pairs() == pairs->pairs());
+    return true;
+}
+
 // A file that gives colours gives their gray, and its pixels stay within their range at another size.
 bool check_image(BytesView input) {
     constexpr std::uint64_t kMaxPixels = 1 << 16;
@@ -284,6 +301,15 @@ std::vector<Seed> seeds_text_dataset() {
     return {{"text", Bytes(text.begin(), text.end())}};
 }
 
+std::vector<Seed> seeds_byte_pairs() {
+    const std::string_view line = "the cat, the hat and the 12 bats; the cat, the hat\n";
+    const auto pairs = program::BytePairs::learn(line, 280);
+    QUERN_ACCEPTED(pairs);
+    const std::string some = program::describe_byte_pairs(*pairs, 20);
+    const std::string none = program::describe_byte_pairs({}, 2);
+    return {{"pairs", Bytes(some.begin(), some.end())}, {"bytes", Bytes(none.begin(), none.end())}};
+}
+
 std::vector<Seed> seeds_image_file() {
     Bytes pixels(24 * 16 * 4);
     for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 11 / 3);
@@ -328,6 +354,7 @@ std::vector<Seed> seeds_safetensors() {
 
 std::span<const Target> program_targets() {
     static constexpr Target kTargets[] = {
+        {"byte_pairs", run_byte_pairs, seeds_byte_pairs},
         {"program", run_program, seeds_program, 16384},
         {"program_part", run_program_part, seeds_program_part, 512},
         {"safetensors", run_safetensors, seeds_safetensors},

@@ -35,28 +35,24 @@ std::uint32_t draw(const Tensor& probabilities, std::uint32_t row, double unifor
     return last;
 }
 
-Expected<std::vector<std::uint32_t>> tokens_of(std::string_view prompt, std::string_view vocabulary) {
-    std::vector<std::uint32_t> tokens;
-    for (const char c : prompt) {
-        const auto place = vocabulary.find(c);
-        if (place == std::string_view::npos) return fail("sample.bad_prompt", "a byte that the data did not have");
-        tokens.push_back(static_cast<std::uint32_t>(place));
+Expected<std::vector<std::uint32_t>> tokens_of(std::string_view prompt, const TextVocabulary& vocabulary) {
+    if (prompt.empty()) {
+        const auto newline = vocabulary.encode("\n");
+        return newline ? *newline : std::vector<std::uint32_t>{0};
     }
-    if (tokens.empty()) {
-        const auto newline = vocabulary.find('\n');
-        tokens.push_back(newline == std::string_view::npos ? 0U : static_cast<std::uint32_t>(newline));
-    }
-    return tokens;
+    auto tokens = vocabulary.encode(prompt);
+    if (!tokens) return fail("sample.bad_prompt", "a byte that the data did not have");
+    return std::move(*tokens);
 }
 
 }  // namespace
 
 Expected<std::string> sample_text(const TransformerSpec& spec, const Program& training_program, const State& trained,
-                                  std::string_view vocabulary, const SampleOptions& options, ThreadPool* pool) {
+                                  const TextVocabulary& vocabulary, const SampleOptions& options, ThreadPool* pool) {
     if (!(options.temperature > 0) || options.temperature > 1e6F) return fail("sample.bad_temperature");
     if (vocabulary.size() != spec.vocabulary)
-        return fail("sample.wrong_vocabulary", std::to_string(vocabulary.size()) + " characters, the model has " +
-                                                   std::to_string(spec.vocabulary));
+        return fail("sample.wrong_vocabulary",
+                    std::to_string(vocabulary.size()) + " tokens, the model has " + std::to_string(spec.vocabulary));
     QUERN_CHECK(vm::tensor::check_state(training_program, trained));
     QUERN_TRY(const BuiltProgram built, build_forward_program(spec));
     const Program& program = built.program;
@@ -88,7 +84,7 @@ Expected<std::string> sample_text(const TransformerSpec& spec, const Program& tr
         const std::uint32_t token =
             draw(state[output_slot], static_cast<std::uint32_t>(count - 1), static_cast<double>(word >> 8) * 0x1p-24);
         tokens.push_back(token);
-        text.push_back(vocabulary[token]);
+        text += vocabulary.piece(token);
     }
     return text;
 }

@@ -587,7 +587,8 @@ TEST(Sampler, samples_the_same_text_for_the_same_seed) {
     options.temperature = 1;
     options.prompt = std::string(1, '\1');
     EXPECT_EQ(sample(options).error().name, "sample.bad_prompt");
-    const auto other = sample_text(task.architecture.transformer(), task.built.program, state, "ab", {}, nullptr);
+    const auto other =
+        sample_text(task.architecture.transformer(), task.built.program, state, std::string("ab"), {}, nullptr);
     EXPECT_EQ(other.error().name, "sample.wrong_vocabulary");
 }
 
