@@ -14,6 +14,7 @@
 #include "bin/program_file.h"
 #include "bin/terminal.h"
 #include "compute/program/arch_json.h"
+#include "compute/program/array_dataset.h"
 #include "compute/program/evaluate.h"
 #include "compute/program/image_dataset.h"
 #include "compute/program/initial_state.h"
@@ -52,7 +53,11 @@ struct Options {
     std::vector<std::string> sets;  // data tensors, in order
     std::string vocabulary;         // of byte pairs
     std::uint32_t vocabulary_size = 0;
-    std::string folder;  // of images
+    std::vector<std::string> arrays;   // .npy files: inputs, then targets
+    std::vector<std::string> tensors;  // names in a safetensors file: the same
+    std::string table;
+    std::vector<std::string> targets;  // columns of the table
+    std::string folder;                // of images
     std::string labels;
     std::string size;
     bool gray = false;
@@ -258,9 +263,47 @@ Status make_image_dataset(const Options& options) {
     return {};
 }
 
+Expected<ArrayDataset> read_arrays(const Options& options) {
+    if (!options.table.empty()) {
+        QUERN_TRY(const std::string text, fs::read_text_file(options.table, kMaxTextBytes));
+        auto table = read_csv(text, options.targets);
+        if (!table) return detailed(table.error(), options.table + ": " + table.error().detail);
+        return dataset_of(std::move(*table));
+    }
+    const auto read = [&](std::size_t number) -> Expected<Array> {
+        const std::string& path = options.arrays.empty() ? options.file : options.arrays[number];
+        QUERN_TRY(const Bytes file, fs::read_file(path, kMaxFileBytes));
+        auto array = options.arrays.empty() ? read_safetensors_array(file, options.tensors[number]) : read_npy(file);
+        if (!array) return detailed(array.error(), path + ": " + array.error().detail);
+        return array;
+    };
+    QUERN_TRY(Array inputs, read(0));
+    if (std::max(options.arrays.size(), options.tensors.size()) < 2) return pair_arrays(std::move(inputs), {});
+    QUERN_TRY(Array targets, read(1));
+    return pair_arrays(std::move(inputs), std::move(targets));
+}
+
+// What stands beside the inputs, with the roots that a task names.
+Status make_array_dataset(const Options& options) {
+    QUERN_TRY(const ArrayDataset dataset, read_arrays(options));
+    if (dataset.targets.has_value() == options.labels.empty())
+        return fail("compile.labels_file",
+                    dataset.targets ? "--labels names the file of the targets" : "there are no targets for --labels");
+    QUERN_TRY(const std::vector<Hash32> roots, write_array_dataset(dataset, options.out, options.labels));
+    QUERN_TRY(json::Value result, json::parse(describe_array_dataset(dataset)));
+    json::Value list = json::Value::array();
+    for (const Hash32& root : roots) list.push(hex(root));
+    result.set("data_roots", std::move(list));
+    print(result);
+    return {};
+}
+
 Status make_dataset(const Options& options) {
     if (!options.folder.empty()) return make_image_dataset(options);
-    if (options.texts.empty()) return fail("compile.no_data", "name text files, or a folder by --images");
+    if (!options.arrays.empty() || !options.file.empty() || !options.table.empty()) return make_array_dataset(options);
+    if (options.texts.empty())
+        return fail("compile.no_data", "name text files, or another source by --images, --npy, --safetensors or --csv");
+    if (!options.labels.empty()) return fail("compile.labels_file", "text has no targets for --labels");
     QUERN_TRY(const Text dataset, make_text(options));
     QUERN_CHECK(fs::write_file_atomic(options.out, dataset.tokens));
     QUERN_CHECK(fs::write_file_atomic(description_of(options.out), as_bytes(dataset.description())));
@@ -421,6 +464,50 @@ Status evaluate_trained(const Options& options) {
 
 using Action = Status (*)(const Options&);
 
+void exclude_each_other(const std::vector<CLI::Option*>& options) {
+    for (std::size_t i = 0; i < options.size(); ++i)
+        for (std::size_t j = i + 1; j < options.size(); ++j) options[i]->excludes(options[j]);
+}
+
+void declare_dataset(CLI::App* sub, Options& o) {
+    sub->add_option("--out", o.out, "file of tokens, pixels or other inputs to write; beside it OUT.json describes it")
+        ->required();
+    CLI::Option* vocabulary =
+        sub->add_option("--vocabulary-of", o.data, "file of tokens whose vocabulary a trained model knows");
+    CLI::Option* texts = sub->add_option("FILE", o.texts, "text files, joined in this order");
+    CLI::Option* size = sub->add_option("--vocab-size", o.vocabulary_size,
+                                        "learn so many tokens at most: the 256 bytes, and pairs of earlier tokens")
+                            ->check(CLI::Range(kByteTokens + 1, kMaxByteTokens));
+    CLI::Option* known =
+        sub->add_option("--vocab", o.vocabulary, "OUT.json of a data set of byte pairs: its vocabulary");
+    size->excludes(known)->excludes(vocabulary);
+    known->excludes(vocabulary);
+    CLI::Option* images = sub->add_option("--images", o.folder, "folder with a folder of PNG and JPEG files per class");
+    const auto of_images = [&](CLI::Option* option) { option->needs(images); };
+    images->needs(sub->add_option("--size", o.size, "of each image, WIDTHxHEIGHT: cropped to its middle and resized"));
+    images->needs(sub->add_option("--labels", o.labels, "file of class numbers or other targets to write"));
+    of_images(sub->get_option("--size"));
+    of_images(sub->add_flag("--gray", o.gray, "one channel, not three"));
+    of_images(sub->add_flag("--skip-others", o.skip_others, "leave out files that are no images, do not refuse them"));
+    of_images(sub->add_option("--limit", o.per_class, "so many images of each class at most, the first by name")
+                  ->check(CLI::PositiveNumber));
+    CLI::Option* npy = sub->add_option("--npy", o.arrays, "one or two .npy files of NumPy: inputs, then targets");
+    npy->expected(1, 2);
+    CLI::Option* safetensors = sub->add_option("--safetensors", o.file, "safetensors file with the inputs");
+    CLI::Option* tensor =
+        sub->add_option("--tensor", o.tensors, "name in it of the inputs; a second one: of the targets");
+    tensor->expected(1, 2)->needs(safetensors);
+    safetensors->needs(tensor);
+    CLI::Option* csv =
+        sub->add_option("--csv", o.table, "table (RFC 4180) with a header; what is no target is an input");
+    CLI::Option* targets = sub->add_option("--targets", o.targets, "its columns of targets: COLUMN[,COLUMN...]");
+    targets->delimiter(',')->needs(csv);
+    csv->needs(targets);
+    exclude_each_other({images, npy, safetensors, csv, texts});
+    for (CLI::Option* of_text : {vocabulary, size, known})
+        for (CLI::Option* other : {images, npy, safetensors, csv}) of_text->excludes(other);
+}
+
 // Declares the subcommands; the chosen one's function is stored in `action`.
 void declare(CLI::App& app, Options& o, Action& action) {
     const auto command = [&](const char* name, const char* description, Action run) {
@@ -451,31 +538,8 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub->add_flag("--bare", o.bare, "zeros but for what --from gives: for a plan that begins with a start program");
     from->needs("--program");
 
-    sub = command("dataset", "Make a data set of text files, by characters or byte pairs, or of a folder of images",
-                  make_dataset);
-    required(sub, "--out", o.out,
-             "file of tokens (a byte each, of byte pairs two) or pixels to write; beside it OUT.json describes it");
-    CLI::Option* vocabulary =
-        sub->add_option("--vocabulary-of", o.data, "file of tokens whose vocabulary a trained model knows");
-    CLI::Option* texts = sub->add_option("FILE", o.texts, "text files, joined in this order");
-    CLI::Option* size = sub->add_option("--vocab-size", o.vocabulary_size,
-                                        "learn so many tokens at most: the 256 bytes, and pairs of earlier tokens")
-                            ->check(CLI::Range(kByteTokens + 1, kMaxByteTokens));
-    CLI::Option* known =
-        sub->add_option("--vocab", o.vocabulary, "OUT.json of a data set of byte pairs: its vocabulary");
-    size->excludes(known)->excludes(vocabulary);
-    known->excludes(vocabulary);
-    CLI::Option* images = sub->add_option("--images", o.folder, "folder with a folder of PNG and JPEG files per class");
-    images->excludes(texts)->excludes(vocabulary)->excludes(size)->excludes(known);
-    const auto of_images = [&](CLI::Option* option) { option->needs(images); };
-    images->needs(sub->add_option("--size", o.size, "of each image, WIDTHxHEIGHT: cropped to its middle and resized"));
-    images->needs(sub->add_option("--labels", o.labels, "file of class numbers to write"));
-    of_images(sub->get_option("--size"));
-    of_images(sub->get_option("--labels"));
-    of_images(sub->add_flag("--gray", o.gray, "one channel, not three"));
-    of_images(sub->add_flag("--skip-others", o.skip_others, "leave out files that are no images, do not refuse them"));
-    of_images(sub->add_option("--limit", o.per_class, "so many images of each class at most, the first by name")
-                  ->check(CLI::PositiveNumber));
+    declare_dataset(
+        command("dataset", "Make a data set of text, of a folder of images, of arrays or of a table", make_dataset), o);
 
     sub = command("arch", "Write the architecture of a small transformer, or of a network in a file, that fits data",
                   make_architecture);

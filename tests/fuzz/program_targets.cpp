@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "base/fs.h"
+#include "base/json.h"
 #include "compute/core/state_content.h"
+#include "compute/program/array_dataset.h"
 #include "compute/program/image_file.h"
 #include "compute/program/network_lowering.h"
 #include "compute/program/onnx_file.h"
@@ -214,6 +216,46 @@ bool run_byte_pairs(BytesView input) {
     return true;
 }
 
+void check_array(const program::Array& array) {
+    std::uint64_t elements = 1;
+    for (const std::uint64_t dim : array.shape) elements *= dim;
+    QUERN_PROPERTY(elements == array.count() && elements > 0);
+    QUERN_PROPERTY(array.elements.size() == elements * tensor::element_bytes(array.type));
+}
+
+// A .npy file, or a tensor "x" of a safetensors file.
+bool run_array_file(BytesView input) {
+    const auto npy = program::read_npy(input);
+    if (npy) check_array(*npy);
+    const auto tensor = program::read_safetensors_array(input, "x");
+    if (tensor) check_array(*tensor);
+    return npy || tensor;
+}
+
+// Targets in the column "y", also of texts that do not name it.
+bool run_csv_file(BytesView input) {
+    bool taken = false;
+    for (const std::string header : {"", "x,y\n"}) {
+        const std::string text = header + std::string(as_text(input));
+        const auto table = program::read_csv(text, {"y"});
+        if (!table) continue;
+        taken = true;
+        check_array(table->features);
+        check_array(table->targets);
+        QUERN_PROPERTY(table->features.shape[1] == table->columns.size());
+        QUERN_PROPERTY(table->targets.examples() == table->features.examples());
+        QUERN_PROPERTY(table->classes.size() <= table->targets.examples());
+        if (table->targets.type == tensor::DataType::u8)
+            for (const std::uint8_t of_class : table->targets.elements)
+                QUERN_PROPERTY(of_class < table->classes.size());
+        const auto described = json::parse(program::describe_array_dataset(program::dataset_of(*table)));
+        QUERN_ACCEPTED(described);
+        for (std::size_t i = 0; i < table->columns.size(); ++i)  // JSON keeps the names
+            QUERN_PROPERTY((*described->find("columns"))[i] == json::Value(table->columns[i]));
+    }
+    return taken;
+}
+
 // A file that gives colours gives their gray, and its pixels stay within their range at another size.
 bool check_image(BytesView input) {
     constexpr std::uint64_t kMaxPixels = 1 << 16;
@@ -310,6 +352,35 @@ std::vector<Seed> seeds_byte_pairs() {
     return {{"pairs", Bytes(some.begin(), some.end())}, {"bytes", Bytes(none.begin(), none.end())}};
 }
 
+Bytes npy_of(std::uint8_t major, const std::string& type, std::size_t bytes) {
+    const std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (2, 3), }\n";
+    Bytes file{0x93, 'N', 'U', 'M', 'P', 'Y', major, 0, static_cast<std::uint8_t>(header.size()), 0};
+    if (major > 1) file.insert(file.end(), 2, 0);
+    append(file, as_bytes(header));
+    for (std::size_t i = 0; i < 6 * bytes; ++i) file.push_back(static_cast<std::uint8_t>(i % bytes == 0 ? i : 0));
+    return file;
+}
+
+std::vector<Seed> seeds_array_file() {
+    const tensor::Tensor words{tensor::DType::f32, program::vector_shape(3), {0, 0x3f800000, 0x40000000}};
+    const program::TensorView view{"x", &words, true};
+    const auto file = program::write_safetensors(std::span(&view, 1), {});
+    QUERN_ACCEPTED(file);
+    const std::string halves = R"({"x":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]}})";
+    Bytes of_halves{static_cast<std::uint8_t>(halves.size()), 0, 0, 0, 0, 0, 0, 0};
+    append(of_halves, as_bytes(halves));
+    append(of_halves, Bytes{0, 0x3c, 1, 0});
+    return {{"npy_f4", npy_of(1, "<f4", 4)}, {"npy_i8", npy_of(2, "<i8", 8)}, {"npy_u1", npy_of(3, "|u1", 1)},
+            {"npy_f8", npy_of(1, "<f8", 8)}, {"safetensors", *file},          {"safetensors_f16", of_halves}};
+}
+
+std::vector<Seed> seeds_csv_file() {
+    const auto seed = [](std::string_view text) { return Bytes(text.begin(), text.end()); };
+    return {{"classes", seed("\xef\xbb\xbfy,\"a, \"\"b\"\"\",z\r\ncat,1.5,-2e3\r\n\"d\nog\",0,4\r\n")},
+            {"numbers", seed("x,y,z\n1,2,3\n4,5,6\n")},
+            {"records", seed("0.5,1.25\n7,1e-3\n")}};
+}
+
 std::vector<Seed> seeds_image_file() {
     Bytes pixels(24 * 16 * 4);
     for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 11 / 3);
@@ -354,7 +425,9 @@ std::vector<Seed> seeds_safetensors() {
 
 std::span<const Target> program_targets() {
     static constexpr Target kTargets[] = {
+        {"array_file", run_array_file, seeds_array_file},
         {"byte_pairs", run_byte_pairs, seeds_byte_pairs},
+        {"csv_file", run_csv_file, seeds_csv_file},
         {"program", run_program, seeds_program, 16384},
         {"program_part", run_program_part, seeds_program_part, 512},
         {"safetensors", run_safetensors, seeds_safetensors},
