@@ -33,7 +33,7 @@ EXCERPT = 1500  # characters shown of a failure
 TAIL = 12000  # characters shown of the output of a program that crashed or hung
 # Functional tests that are on a CPU for less than a quarter of their time.
 PATIENT = {"test_accusers.py", "test_disputes.py", "test_held_share.py", "test_outcomes.py", "test_plans.py",
-           "test_slow_links.py", "test_stacked.py"}
+           "test_slow_links.py", "test_stacked.py", "test_train.py"}
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 # Instrumented code is ten times slower; the testing build runs all of these. That planted bugs are found says how good the

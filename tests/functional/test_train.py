@@ -139,10 +139,11 @@ class TrainTest(framework.MarketTest, Trains):
         before = self.nonce()
         terms = ["--tranche", STEPS // 2, "--yes"]
         command = [*model, *self.on_market(), *terms]
+        patient = self.with_value(command, "--poll-ms", 5000)  # no receipt is looked for before it is killed
         for stage, job in (("price", None), ("uploading", None), ("sending", "submitting"), ("sent", "submitting"),
                            ("submitted", "following"), ("progress", "following")):
             with self.subTest(stage):
-                running = Run(command)
+                running = Run(patient if job == "submitting" else command)
                 self.assertIsNotNone(running.until(stage), running.names())
                 running.end(signal.SIGKILL)
                 self.assertEqual(self.stage_of(model), job)

@@ -1,5 +1,7 @@
 #include "compute/client/local.h"
 
+#include <filesystem>
+
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "compute/client/progress.h"
@@ -105,6 +107,16 @@ private:
         return before == 0 ? Status() : fs::remove_file(saved_path(before));
     }
 
+    // Checkpoints that no job file names: of a run that was killed before it could.
+    Status remove_strays() {
+        std::error_code problem;
+        for (const auto& entry : std::filesystem::directory_iterator(file_.folder(), problem)) {
+            const std::string name = entry.path().filename().string();
+            if (name.starts_with("state-")) QUERN_CHECK(fs::remove_file(entry.path().string()));
+        }
+        return {};
+    }
+
     [[nodiscard]] Job job_at(std::string_view stage) {
         Job job;
         job.stage = stage;
@@ -115,11 +127,10 @@ private:
     }
 
     Status finish() {
-        const std::uint64_t before = file_.job() ? file_.job()->step : 0;
         QUERN_CHECK(write_result(options_, program_, state_, file_.folder()));
         const Job job = job_at(stage::kDone);
         QUERN_CHECK(file_.save(job));
-        if (before != 0 && before != step_) QUERN_CHECK(fs::remove_file(saved_path(before)));
+        QUERN_CHECK(remove_strays());
         tell_result(job.state_root);
         return {};
     }
