@@ -234,8 +234,11 @@ Expected<TextVocabulary> choose_vocabulary(const Options& options, std::string_v
 Expected<Text> make_text(const Options& options) {
     std::string text;
     for (const std::string& path : options.texts) {
-        QUERN_TRY(const std::string more, fs::read_text_file(path, kMaxTextBytes - text.size()));
-        text += more;
+        QUERN_TRY(std::string more, fs::read_text_file(path, kMaxTextBytes - text.size()));
+        if (text.empty())
+            text = std::move(more);
+        else
+            text += more;
     }
     QUERN_TRY(TextVocabulary vocabulary, choose_vocabulary(options, text));
     if (vocabulary.pairs()) {

@@ -266,12 +266,13 @@ Expected<Array> read_safetensors_array(BytesView file, std::string_view name) {
     if (length > kMaxSafetensorsHeader) return fail("safetensors.header_too_large", std::to_string(length));
     const BytesView rest = file.subspan(kLengthBytes);
     if (length > rest.size()) return fail("safetensors.truncated", "the header ends beyond the file");
-    const auto header = json::parse(as_text(rest.first(length)), {kMaxSafetensorsHeader, 4});
+    const std::string_view text = as_text(rest.first(length));
+    if (!text.starts_with('{')) return fail("safetensors.bad_header", "does not start with '{'");
+    const auto header = json::parse(text, {kMaxSafetensorsHeader, 4});
     if (!header)
         return fail(
             header.error().name == "json.duplicate_key" ? "safetensors.duplicate_name" : "safetensors.bad_header",
             header.error().to_string());
-    if (!header->is_object()) return fail("safetensors.bad_header", "no object");
     const json::Value* const entry = name == "__metadata__" ? nullptr : header->find(name);
     if (entry == nullptr) return fail("safetensors.no_such_tensor", std::string(name));
     const auto dtype = entry->get_string("dtype");

@@ -227,6 +227,7 @@ TEST(SafetensorsArray, refuses_files_that_lie) {
     EXPECT_EQ(error_of(read_safetensors_array(little(~0ULL, 8), "x")), "safetensors.header_too_large");
     EXPECT_EQ(error_of(read_safetensors_array(safetensors("[]", {}), "x")), "safetensors.bad_header");
     EXPECT_EQ(error_of(read_safetensors_array(safetensors("{", {}), "x")), "safetensors.bad_header");
+    EXPECT_EQ(error_of(read_safetensors_array(safetensors(" {}", {}), "x")), "safetensors.bad_header");
     EXPECT_EQ(error_of(read_safetensors_array(safetensors(R"({"x":1,"x":2})", {}), "x")), "safetensors.duplicate_name");
 }
 
