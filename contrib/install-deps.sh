@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Quern builds, runs and tests with (Debian 12). Run as root or with sudo.
-# Usage: contrib/install-deps.sh [--programs | --with-clang]
+# Usage: contrib/install-deps.sh [--programs | --with-clang --with-arm]
 #   --programs     only what the programs, the demo and contrib/devnet need: no libtorch, no tests, no Node.js
 #   --with-clang   also clang 14, its runtimes, clang-format and clang-tidy, for the fuzz preset and check-code.sh
+#   --with-arm     also a cross compiler for 64-bit ARM and qemu to run what it makes, for check-neon.sh (45 MB)
 # Installs only what is missing, so a second run is quick. Why each package is needed: doc/dependencies.md
 set -euo pipefail
 
@@ -21,7 +22,8 @@ for argument in "$@"; do
   case "$argument" in
     --programs) more=() npm=0 ;;
     --with-clang) more+=(clang libclang-rt-14-dev clang-format clang-tidy) ;;
-    -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --with-arm) more+=(g++-aarch64-linux-gnu qemu-user) ;;
+    -h|--help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "install-deps: unknown option $argument" >&2; exit 2 ;;
   esac
 done

@@ -81,6 +81,7 @@ inline F fold_lanes(F a, Operation operation) {
     return operation(a, upper_half_1(a));
 }
 
+#include "vm/tensor/arith/avx_turn.inc"
 #include "vm/tensor/arith/vector_elementwise.inc"
 #include "vm/tensor/arith/vector_matmul.inc"
 #include "vm/tensor/arith/vector_reduce.inc"

@@ -9,5 +9,6 @@ namespace quern::vm::tensor::arith {
 [[nodiscard]] const Kernels* scalar_kernels();
 [[nodiscard]] const Kernels* avx2_kernels();
 [[nodiscard]] const Kernels* avx512_kernels();
+[[nodiscard]] const Kernels* neon_kernels();
 
 }  // namespace quern::vm::tensor::arith

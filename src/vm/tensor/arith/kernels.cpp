@@ -21,6 +21,8 @@ const Kernels* table_of(Backend backend) {
             return avx2_kernels();
         case Backend::avx512:
             return avx512_kernels();
+        case Backend::neon:
+            return neon_kernels();
     }
     return nullptr;
 }
@@ -32,6 +34,8 @@ bool processor_runs(Backend backend) {
     if (backend == Backend::avx512)
         return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+#elif defined(__aarch64__)
+    if (backend == Backend::neon) return true;  // part of the base instruction set
 #endif
     return backend == Backend::soft || backend == Backend::scalar;
 }
@@ -48,6 +52,8 @@ std::string_view name(Backend backend) {
             return "avx2";
         case Backend::avx512:
             return "avx512";
+        case Backend::neon:
+            return "neon";
     }
     return "unknown";
 }
@@ -57,6 +63,7 @@ bool available(Backend backend) { return table_of(backend) != nullptr && process
 Backend best_backend() {
     static const Backend best = available(Backend::avx512) ? Backend::avx512
                                 : available(Backend::avx2) ? Backend::avx2
+                                : available(Backend::neon) ? Backend::neon
                                                            : Backend::scalar;
     return best;
 }
@@ -70,6 +77,11 @@ Status check_floating_point_environment() {
     constexpr unsigned kDefault = 0x1f80U;
     if ((_mm_getcsr() & kControlBits) != kDefault)
         return fail("arith.bad_fp_environment", "MXCSR is not in its default state");
+#elif defined(__aarch64__)
+    // All zero: to nearest, no flush-to-zero (FZ, FIZ), no traps, IEEE 754's NaN and half-precision rules.
+    std::uint64_t control = 0;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    if (control != 0) return fail("arith.bad_fp_environment", "FPCR is not in its default state");
 #endif
     if (std::fegetround() != FE_TONEAREST) return fail("arith.bad_fp_environment", "rounding is not to nearest even");
     volatile float smallest = 0x1p-149F;

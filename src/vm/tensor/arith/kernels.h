@@ -15,8 +15,10 @@ enum class Backend : std::uint8_t {
     scalar = 1,  // plain C++ floats; the reference on any machine
     avx2 = 2,    // AVX2 and FMA
     avx512 = 3,  // AVX-512 F, BW, DQ, VL
+    neon = 4,    // Advanced SIMD of 64-bit ARM
 };
-inline constexpr std::array<Backend, 4> kBackends{Backend::soft, Backend::scalar, Backend::avx2, Backend::avx512};
+inline constexpr std::array<Backend, 5> kBackends{Backend::soft, Backend::scalar, Backend::avx2, Backend::avx512,
+                                                  Backend::neon};
 
 [[nodiscard]] std::string_view name(Backend backend);
 

@@ -463,6 +463,18 @@ TEST(FloatingPointEnvironment, rejects_flush_to_zero_and_other_roundings) {
     }
     EXPECT_TRUE(check_floating_point_environment());
 }
+#elif defined(__aarch64__)
+TEST(FloatingPointEnvironment, rejects_flush_to_zero_and_other_roundings) {
+    const auto set = [](std::uint64_t control) { __asm__ volatile("msr fpcr, %0" : : "r"(control) : "memory"); };
+    for (const unsigned bit : {22U, 23U, 24U, 25U}) {  // two of the rounding, flush-to-zero, default NaN
+        set(std::uint64_t{1} << bit);
+        const Status status = check_floating_point_environment();
+        set(0);
+        ASSERT_FALSE(status) << bit;
+        EXPECT_EQ(status.error().name, "arith.bad_fp_environment");
+    }
+    EXPECT_TRUE(check_floating_point_environment());
+}
 #endif
 
 }  // namespace
