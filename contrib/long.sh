@@ -3,8 +3,8 @@
 # Usage: contrib/long.sh [--brief] [NAME...]      default: all, one after the other
 #   --brief   a sample of each, so that the commands themselves stay whole: tidy of what changed, ThreadSanitizer over
 #             test_base, two fuzz targets for 20 seconds, two mutants, 10,000 games, 200 seeds, eight tasks a run, four
-#             kills, two attacks, one verifier, 25 million parameters, 20,000 steps, 100,000 cases of the arithmetic;
-#             docs as ever
+#             kills, two attacks, one verifier, 25 million parameters, 20,000 steps, 100,000 cases of the arithmetic,
+#             100 steps by two compilers; docs as ever
 #   tidy      clang-tidy on every file of src
 #   tsan      ThreadSanitizer over the unit tests and a network of four nodes (rebuilds everything)
 #   fuzz      libFuzzer on every target, 60 seconds each (FUZZ_SECONDS=N for another time)
@@ -19,14 +19,15 @@
 #   models    GPT-2's smallest model, 124 million parameters: trained, replayed, a lie in it played to its leaf (12 GB)
 #   steps     a training of a million steps: what its solver keeps
 #   arith     ten million random cases of the arithmetic: all backends of this machine, and NEON under qemu
+#   compilers state roots of g++ and of clang++ after 1,000 steps of three models
 #   docs      README.md and doc/operations.md pasted literally in a bare chroot (root, debootstrap)
 # Each prints a row for doc/long-runs.md when it ends. Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h|--help) sed -n '2,24s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+case "${1:-}" in -h|--help) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 brief=0
 if [ "${1:-}" = --brief ]; then brief=1; shift; fi
-all=(tidy tsan fuzz mutate games sim market tasks kills attacks links models steps arith docs)
+all=(tidy tsan fuzz mutate games sim market tasks kills attacks links models steps arith compilers docs)
 commit=$(git rev-parse --short=12 HEAD)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -58,10 +59,10 @@ run_tidy() {
   if [ "$brief" = 1 ]; then ./contrib/check-code.sh tidy; else ./contrib/check-code.sh tidy --all; fi
 }
 attacks=()
-mutants=100 lives=140000 seeds=5000 tasks=200 kills=100 verifiers=3 millions=124 steps=1000000 cases=10000000
+mutants=100 lives=140000 seeds=5000 tasks=200 kills=100 verifiers=3 millions=124 steps=1000000 cases=10000000 trained=1000
 if [ "$brief" = 1 ]; then
   attacks=(lazy-pass late-abort)
-  mutants=2 lives=1000 seeds=200 tasks=8 kills=4 verifiers=1 millions=25 steps=20000 cases=100000
+  mutants=2 lives=1000 seeds=200 tasks=8 kills=4 verifiers=1 millions=25 steps=20000 cases=100000 trained=100
 fi
 run() {
   local title=$1 status=0 began=$SECONDS said
@@ -94,6 +95,7 @@ for name in "${@:-${all[@]}}"; do
       python3 contrib/python/run_tests.py --build build/testing --functional --filter 'test_many_steps\.py$' ;;
     arith) run "$cases random cases of the arithmetic, seed ${ARITH_SEED:-1}" \
       ./contrib/check-neon.sh --cases "$cases" --seed "${ARITH_SEED:-1}" ;;
+    compilers) run "state roots of two compilers, $trained steps" ./contrib/check-compilers.sh --steps "$trained" ;;
     docs) run "documents in a bare chroot" ./contrib/check-docs.sh ;;
     *) echo "long.sh: unknown check $name" >&2; exit 2 ;;
   esac
