@@ -61,6 +61,8 @@ Program every_kind_program() {
         parts.push_back(g.reduce(op, f));
         parts.push_back(g.reduce(op, wide));
     }
+    const std::uint32_t words = g.element(ElementOp::bits, {f});
+    parts.push_back(g.kth(words, 3));
     parts.push_back(g.reshape(f, {{1, 1, 70, 37}}));
     parts.push_back(g.permute(f, {3, 1, 0, 2}));
     parts.push_back(g.slice(wide, {0, 0, 1, 300}, {{1, 1, 3, 100}}));
