@@ -21,8 +21,9 @@ namespace quern::compute::program {
 
 // softmax over the last axis, shifted by the row's maximum.
 [[nodiscard]] Value softmax(Builder& b, Value x);
-// Mean over rows of -log softmax(logits)[target]. logits [1,1,n,v], target i32 [1,1,n,1]; a target outside [0,v)
-// contributes the log of the sum alone. Uses the log-sum-exp form.
+// Mean over rows of -log softmax(logits)[target]. logits [1,1,n,v], target i32 [1,1,n,1]. Uses the log-sum-exp form,
+// shifted by the row's maximum, which is a constant to gradients(): of a target in [0,v) that changes nothing. A target
+// outside contributes log(sum(exp(x - maximum))) alone, with the gradient softmax(x) / n.
 [[nodiscard]] Value cross_entropy(Builder& b, Value logits, Value target);
 // (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba, Kiros, Hinton, arXiv 1607.06450).
 [[nodiscard]] Value layer_norm(Builder& b, Value x, Value gain, Value bias, float epsilon);

@@ -234,6 +234,30 @@ TEST(Autodiff, shares_the_gradient_between_equal_maxima) {
     EXPECT_EQ(after[0], (quern::test::Doubles{0.25, 0.25, 0.25, 0.25}));
 }
 
+// No derivative of the value, which is shifted by the row's maximum: that is a constant here (composite.h).
+TEST(Autodiff, gives_targets_outside_the_classes_the_gradient_of_the_log_sum) {
+    Builder b;
+    const auto x = b.slot("x", DType::f32, matrix_shape(3, 2), Initializer::zeros());
+    const auto target = b.elementwise(ElementOp::isub, {b.iota(matrix_shape(3, 1), 2), b.constant_i32(1)});  // -1, 0, 1
+    const auto loss = cross_entropy(b, x, b.imul(target, b.constant_i32(2)));                                // -2, 0, 2
+    const std::vector<Value> wrt{x};
+    b.update(x, gradients(b, loss, wrt)[0]);
+    const auto loss_slot = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
+    b.update(loss_slot, loss);
+    b.set_loss_slot(loss_slot);
+    const auto built = b.finish();
+    ASSERT_TRUE(built) << built.error().to_string();
+    const vm::tensor::MemoryData data;
+    const Tensor seed{DType::i32, vector_shape(4), {0, 0, 0, 0}};
+    constexpr double kThird = 1e-7;       // 1/3 is f32 in the program
+    const double second = std::log(3.0);  // softmax {1/4, 3/4}
+    const auto after = step_in_double(built->program, {{0, second, 0, second, 0, second}, {0}}, data, seed);
+    const quern::test::Doubles wanted{0.25, 0.75, -0.75, 0.75, 0.25, 0.75};
+    for (std::size_t e = 0; e < wanted.size(); ++e) EXPECT_NEAR(after[0][e], wanted[e] / 3, kThird) << e;
+    // The log of the sum is log(4/3) with the maximum taken out, -log(1/4) for the target.
+    EXPECT_NEAR(after[1][0], (2 * std::log(4.0 / 3) + std::log(4.0)) / 3, kThird);
+}
+
 TEST(Autodiff, names_a_loss_that_is_no_scalar) {
     Builder b;
     const auto x = b.slot("x", DType::f32, vector_shape(4), Initializer::zeros());

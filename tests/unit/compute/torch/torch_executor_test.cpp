@@ -1,5 +1,5 @@
-// The same programs on libtorch and on the canonical machine: values, gradients (torch's own autograd against
-// compute/program's) and whole training runs.
+// The same programs on libtorch and on the canonical machine: values, and gradients by torch's own autograd against
+// compute/program's. Whole trainings are in torch_training_test.cpp.
 #include "compute/torch/torch_executor.h"
 
 #include <gtest/gtest.h>
