@@ -15,6 +15,7 @@
 #include "bin/terminal.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/array_dataset.h"
+#include "compute/program/description.h"
 #include "compute/program/evaluate.h"
 #include "compute/program/image_dataset.h"
 #include "compute/program/initial_state.h"
@@ -67,6 +68,8 @@ struct Options {
     std::uint64_t seed = 1;
     bool bare = false;
     bool predictions = false;
+    bool as_text = false;
+    bool dot = false;
     SampleOptions sample;
 };
 
@@ -85,25 +88,6 @@ std::uint64_t parameter_count(const Program& program) {
     for (const tensor::Slot& slot : program.slots)
         if ((slot.flags & tensor::kSlotParameter) != 0) count += slot.shape.elements();
     return count;
-}
-
-json::Value summary(const Program& program, std::size_t bytes) {
-    json::Value result = json::Value::object();
-    result.set("program_root", hex(tensor::program_root(program)));
-    result.set("bytes", bytes);
-    result.set("work_units", program.header.work_units);
-    result.set("commit_work", program.header.sizes.commit_work);
-    result.set("slots", program.slots.size());
-    result.set("nodes", program.nodes.size());
-    result.set("parameters", parameter_count(program));
-    result.set("state_bytes", program.header.sizes.state_bytes);
-    result.set("peak_bytes", program.header.sizes.peak_bytes);
-    json::Value data = json::Value::array();
-    for (const tensor::DataSet& set : program.header.data)
-        data.push(json::Value::object({{"dtype", std::string(tensor::name_of(set.type))}, {"elements", set.elements}}));
-    result.set("data", std::move(data));
-    result.set("window_bytes", program.header.sizes.window_bytes);
-    return result;
 }
 
 json::Value json_of(const std::vector<PlanItem>& body) {
@@ -125,7 +109,7 @@ Expected<json::Value> write_program(const Program& program, const std::string& p
     const Bytes bytes = tensor::encode(program);
     if (bytes.size() > tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
     QUERN_CHECK(fs::write_file_atomic(path, bytes));
-    return summary(program, bytes.size());
+    return summarise(program, bytes.size());
 }
 
 Expected<json::Value> make_start_program(const Options& options, const BuiltProgram& training) {
@@ -360,18 +344,14 @@ Status make_architecture(const Options& options) {
 
 Status inspect(const Options& options) {
     QUERN_TRY(const Program program, read_program(options.file));
-    json::Value result = summary(program, tensor::encode(program).size());
-    json::Value slots = json::Value::array();
-    for (const tensor::Slot& slot : program.slots) {
-        json::Value entry = json::Value::object();
-        entry.set("name", slot.name);
-        entry.set("dtype", slot.dtype == tensor::DType::f32 ? "f32" : "i32");
-        entry.set("dims", dims_of(slot.shape));
-        entry.set("parameter", (slot.flags & tensor::kSlotParameter) != 0);
-        slots.push(std::move(entry));
+    QUERN_TRY(const std::uint64_t bytes, fs::file_size(options.file));
+    if (options.dot) {
+        std::printf("%s", draw_as_dot(program).c_str());
+    } else if (options.as_text) {
+        std::printf("%s", describe_as_text(program, bytes).c_str());
+    } else {
+        print(describe(program, bytes));
     }
-    result.set("slot_list", std::move(slots));
-    print(result);
     return {};
 }
 
@@ -566,6 +546,8 @@ void declare(CLI::App& app, Options& o, Action& action) {
 
     sub = command("inspect", "Describe a program file", inspect);
     required(sub, "FILE", o.file, "program file");
+    CLI::Option* text = sub->add_flag("--text", o.as_text, "as a table to be read, not as JSON");
+    sub->add_flag("--dot", o.dot, "the graph in the DOT language, for Graphviz")->excludes(text);
 
     sub = command("validate", "Check a safetensors file and list its tensors", validate_file);
     required(sub, "FILE", o.file, "safetensors file");

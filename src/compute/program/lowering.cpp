@@ -38,6 +38,9 @@ Shape compact(const Dims& dims) {
     return best;
 }
 
+bool is_infinite(std::uint32_t word) { return (word & 0x7fffffff) == 0x7f800000; }
+bool is_nan(std::uint32_t word) { return (word & 0x7fffffff) > 0x7f800000; }
+
 bool is_uniform(std::span<const std::uint32_t> words) {
     return std::all_of(words.begin(), words.end(), [&](std::uint32_t word) { return word == words[0]; });
 }
@@ -147,8 +150,11 @@ void Lowering::find_trained() {
             if (((operation->differentiable >> std::min<std::size_t>(k, 31)) & 1) != 0) needed.insert(node.inputs[k]);
     }
     for (const auto& [name, tensor] : network_.initializers) {
-        // Exporters give folded constants such names, and a number alone that is one is a constant.
-        const bool is_constant = tensor.elements() == 1 && (name.find("::") != std::string::npos || name[0] == '/');
+        // Exporters give folded constants such names, and a number alone that is one is a constant. So is what holds
+        // infinities: a mask.
+        const bool is_folded = tensor.elements() == 1 && (name.find("::") != std::string::npos || name[0] == '/');
+        const bool is_constant =
+            is_folded || (tensor.is_float && std::any_of(tensor.floats->begin(), tensor.floats->end(), is_infinite));
         if (tensor.is_float && needed.contains(name) && !frozen_.contains(name) && !is_constant) trained_.insert(name);
     }
 }
@@ -321,6 +327,10 @@ Value Lowering::slot_of(const Item& item) {
     }
     if (b_.failed()) return {};
     (void)shape_of(tensor.dims);  // refuses what is too large
+    if (trained && std::any_of(tensor.floats->begin(), tensor.floats->end(), is_nan)) {
+        refuse("onnx.not_a_number", item.stored_name + " is to be trained");
+        return {};
+    }
     const std::string name = (trained ? "model." : "constant.") + item.stored_name;
     const Value slot = b_.slot(name, DType::f32, compact(tensor.dims), Initializer::given(tensor.floats),
                                trained ? vm::tensor::kSlotParameter : 0);

@@ -393,6 +393,17 @@ TEST(Network, trains_what_has_a_derivative_and_is_not_frozen) {
     EXPECT_EQ(trained_by(network, {"nothing"}), (std::vector<std::string>{"onnx.unknown_frozen: nothing"}));
 }
 
+TEST(Network, trains_finite_numbers_alone) {
+    const auto with = [](float number) {
+        return small({node("Mul", {"x", "w"}, {"a"}), node("Add", {"a", "b"}, {"y"})},
+                     {{"w", floats({2}, {1, number})}, {"b", floats({2}, {1, 2})}});
+    };
+    EXPECT_EQ(trained_by(with(3), {}), (std::vector<std::string>{"model.w", "model.b"}));
+    EXPECT_EQ(trained_by(with(-INFINITY), {}), (std::vector<std::string>{"model.b"})) << "a mask";
+    EXPECT_EQ(error_of(with(NAN)), "onnx.not_a_number: node 0 (Mul): w is to be trained");
+    EXPECT_EQ(trained_by(with(NAN), {"w"}), (std::vector<std::string>{"model.b"}));
+}
+
 // Constants that a node can make take no slot; others keep their words in one.
 TEST(Network, constants_are_patterns_or_slots) {
     const auto slots_of = [](const NetworkTensor& constant) {

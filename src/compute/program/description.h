@@ -1,0 +1,29 @@
+// What a program is, for people and for scripts: sizes, slots, what a step's work goes into, and the graph as a
+// drawing. Used by quern-compile. Pure; thread-safe.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "vm/tensor/graph.h"
+
+namespace quern::compute::program {
+
+inline constexpr std::size_t kLargestNodes = 10;  // that are told of
+
+// Root, counts, work units of a step and sizes. `bytes`: of the program's file.
+[[nodiscard]] json::Value summarise(const vm::tensor::Program& program, std::uint64_t bytes);
+
+// The same, with "slot_list" ("name", "dtype", "dims", "parameter"), "operations" ("op", "nodes", "work_units"; those
+// of an elementwise node by its operation; the most work first), "largest" nodes by work ("node", "op", "dims",
+// "work_units").
+[[nodiscard]] json::Value describe(const vm::tensor::Program& program, std::uint64_t bytes);
+
+// As lines of text, each ending with '\n': the same, parameters with their elements, other slots by their sizes.
+[[nodiscard]] std::string describe_as_text(const vm::tensor::Program& program, std::uint64_t bytes);
+
+// The graph in the DOT language of Graphviz: a box for each node, from its operands to it, and a rounded one for what a
+// slot becomes, where that is not its own value.
+[[nodiscard]] std::string draw_as_dot(const vm::tensor::Program& program);
+
+}  // namespace quern::compute::program
