@@ -20,6 +20,7 @@
 #include "compute/program/image_dataset.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/model_file.h"
+#include "compute/program/replay.h"
 #include "compute/program/sampler.h"
 #include "compute/program/start_program.h"
 #include "compute/program/state_file.h"
@@ -33,7 +34,8 @@ namespace {
 using namespace quern;
 using namespace quern::compute::program;
 namespace tensor = quern::vm::tensor;
-using quern::compute::core::PlanItem;
+namespace core = quern::compute::core;
+using core::PlanItem;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;  // a state or data set
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
@@ -43,6 +45,13 @@ struct Options {
     std::string model;
     FitChoices fit;
     std::string program;
+    std::vector<std::string> programs;  // of a plan, in order
+    std::uint32_t accumulate = 0;
+    std::uint64_t first_step = 1;
+    std::uint64_t last_step = 0;
+    std::string beacon;
+    std::string root;
+    std::string after;
     std::string state;
     std::string from;
     std::string data;
@@ -445,6 +454,81 @@ Status evaluate_trained(const Options& options) {
     return {};
 }
 
+// The programs of a task by the plan that `program` prints as "turn", for steps up to the last that is replayed.
+Expected<core::TaskPrograms> planned_programs(const Options& options) {
+    std::vector<Program> programs;
+    for (const std::string& path : options.programs) {
+        QUERN_TRY(Program program, read_program(path));
+        programs.push_back(std::move(program));
+    }
+    const bool accumulates = programs.size() == 2;
+    if (accumulates == (options.accumulate == 0))
+        return fail("compile.accumulate", "two programs and --accumulate go together");
+    if (options.last_step == 0) return fail("replay.bad_range", "--last is 0: steps count from 1");
+    if (!accumulates) return core::TaskPrograms::make(std::move(programs), core::plain_body(options.last_step));
+    std::vector<PlanItem> turn = core::plain_body(options.accumulate);
+    turn.push_back(core::plan_step(1));
+    const std::uint64_t turns = (options.last_step - 1) / (std::uint64_t{options.accumulate} + 1) + 1;
+    if (turns > 1) turn = {core::plan_repeat(turns, std::move(turn))};
+    return core::TaskPrograms::make(std::move(programs), std::move(turn));
+}
+
+Expected<std::vector<Bytes>> read_sets(const Options& options, const Program& program) {
+    if (options.sets.size() != program.header.data.size())
+        return fail("compile.wrong_data", std::to_string(options.sets.size()) + " files, the program has " +
+                                              std::to_string(program.header.data.size()) + " data tensors");
+    std::vector<Bytes> sets;
+    for (std::size_t i = 0; i < options.sets.size(); ++i) {
+        QUERN_TRY(const std::uint64_t bytes, fs::file_size(options.sets[i]));
+        const std::uint64_t wanted = tensor::data_bytes(program.header.data[i]);
+        if (bytes != wanted)
+            return fail("compile.wrong_data", options.sets[i] + " has " + std::to_string(bytes) +
+                                                  " bytes, the program wants " + std::to_string(wanted));
+        QUERN_TRY(Bytes set, fs::read_file(options.sets[i], wanted));
+        sets.push_back(std::move(set));
+    }
+    return sets;
+}
+
+// Steps done over again, against a root or a state that somebody says is their result.
+Status verify(const Options& options) {
+    if (options.root.empty() == options.after.empty())
+        return fail("compile.nothing_to_compare", "--root or --after, one of them, says what it should be");
+    QUERN_TRY(const core::TaskPrograms programs, planned_programs(options));
+    const Program& program = programs.any();
+    const auto beacon = fixed_from_hex<Hash32::kSize>(options.beacon);
+    if (!beacon) return detailed(beacon.error(), "--beacon: " + beacon.error().detail);
+    QUERN_TRY(const Bytes before, fs::read_file(options.state, kMaxFileBytes));
+    QUERN_TRY(tensor::State state, read_state(program, before));
+    QUERN_TRY(std::vector<Bytes> sets, read_sets(options, program));
+    ThreadPool pool(std::max(1U, std::thread::hardware_concurrency()));
+    QUERN_CHECK(replay(programs, state, tensor::MemoryData(std::move(sets)), tensor::seed_tensor(*beacon),
+                       options.first_step, options.last_step, &pool));
+    const Hash32 root = tensor::state_root(state, &pool);
+    json::Value result = json::Value::object({{"first", options.first_step}, {"last", options.last_step}});
+    result.set("state_root", hex(root));
+    if (!options.root.empty()) {
+        const auto wanted = fixed_from_hex<Hash32::kSize>(options.root);
+        if (!wanted) return detailed(wanted.error(), "--root: " + wanted.error().detail);
+        result.set("equal", root == *wanted);
+        print(result);
+        return root == *wanted ? Status() : fail("verify.differs", "the root is another one");
+    }
+    QUERN_TRY(const Bytes after, fs::read_file(options.after, kMaxFileBytes));
+    QUERN_TRY(const tensor::State said, read_state(program, after));
+    const auto found = difference(program, state, said);
+    result.set("equal", !found);
+    if (found) {
+        json::Value told = json::Value::object({{"slot", found->slot}, {"elements", found->elements}});
+        if (found->largest) told.set("largest", *found->largest);
+        told.set("slots", found->slots);
+        result.set("difference", std::move(told));
+    }
+    print(result);
+    if (!found) return {};
+    return fail("verify.differs", found->slot + ", in " + std::to_string(found->elements) + " elements");
+}
+
 using Action = Status (*)(const Options&);
 
 void exclude_each_other(const std::vector<CLI::Option*>& options) {
@@ -581,6 +665,21 @@ void declare(CLI::App& app, Options& o, Action& action) {
         ->take_all();
     sub->add_flag("--predictions", o.predictions,
                   "of classes and tokens, also the number that each target was taken for");
+
+    sub = command("verify", "Do steps over again, and compare the result with a root or a state", verify);
+    sub->add_option("--program", o.programs, "program file; of an accumulating training both")
+        ->required()
+        ->expected(1, 2)
+        ->take_all();
+    sub->add_option("--accumulate", o.accumulate, "of an accumulating training: batches of an update")
+        ->check(CLI::Range(std::uint32_t{1}, kMaxAccumulate));
+    required(sub, "--state", o.state, "state file before the first of the steps");
+    sub->add_option("--data", o.sets, "files of the program's data tensors, in order")->required()->take_all();
+    required(sub, "--beacon", o.beacon, "32 bytes in hexadecimal: the task's seedBeacon");
+    sub->add_option("--first", o.first_step, "the first step, from 1 on")->capture_default_str();
+    sub->add_option("--last", o.last_step, "the last step")->required();
+    CLI::Option* root = sub->add_option("--root", o.root, "state root that the last step should give");
+    sub->add_option("--after", o.after, "state file that it should give")->excludes(root);
     app.require_subcommand(1);
 }
 

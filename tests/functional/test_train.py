@@ -132,6 +132,17 @@ class TrainTest(framework.MarketTest, Trains):
         self.assertEqual(here.last("result")["stateRoot"], result["stateRoot"])
         with open(model[5], "rb") as one, open(model[5] + ".local", "rb") as two:
             self.assertEqual(one.read(), two.read())
+        # And anybody replays it.
+        replay = ["verify", "--program", kept("program-0.bin"), "--state", kept("init.safetensors"), "--data", model[3],
+                  "--beacon", task["seedBeacon"], "--last", STEPS]
+        self.assertTrue(json.loads(run("quern-compile", *replay, "--root", result["stateRoot"]))["equal"])
+        self.assertTrue(json.loads(run("quern-compile", *replay, "--after", kept("state.safetensors")))["equal"])
+        differs = subprocess.run([program("quern-compile"), *map(str, replay), "--after", kept("init.safetensors")],
+                                 capture_output=True, text=True, check=False)
+        self.assertEqual(differs.returncode, 1)
+        self.assertIn("verify.differs", differs.stderr)
+        found = json.loads(differs.stdout)
+        self.assertEqual((found["equal"], found["difference"]["slot"]), (False, "step"))
 
     def test_killed_at_each_stage_it_pays_once(self):
         self.parties()
