@@ -6,6 +6,7 @@ some can be told to misbehave).
 import math
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -55,6 +56,17 @@ def temporary_directory(prefix):
     if not os.environ.get("QUERN_KEEP"):
         at_end(remove)
     return directory
+
+
+def python_with(module):
+    """A Python that has this module; Debian's packages are for its own. None, and failing in CI, where there is none."""
+    for python in dict.fromkeys((sys.executable, "/usr/bin/python3")):
+        if os.path.exists(python) and subprocess.run([python, "-c", f"import {module}"], capture_output=True,
+                                                     check=False).returncode == 0:
+            return python
+    if os.environ.get("CI"):  # contrib/install-deps.sh brings it
+        raise RuntimeError(f"no Python has {module}")
+    return None
 
 
 class MarketTest(unittest.TestCase):

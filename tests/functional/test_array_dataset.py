@@ -10,10 +10,21 @@ import unittest
 import framework
 from quern.devnet import program
 
-try:
-    import numpy
-except ImportError:
-    numpy = None
+PYTHON = framework.python_with("numpy")
+# What NumPy saves, and the words of it that a data tensor has.
+SAVE = """
+import sys
+import numpy
+for dtype, words in (("<f4", "<f4"), ("<i4", "<i4"), ("u1", "u1"), ("i1", "i1"), ("<u2", "<u2"), ("<f8", "<f4"), ("<i8", "<i4")):
+    array = (numpy.arange(24) * 3 - (30 if dtype[-2] != "u" else 0)).reshape(4, 3, 2).astype(dtype)
+    numpy.save(f"{sys.argv[1]}/{dtype}.npy", array)
+    array.astype(words).tofile(f"{sys.argv[1]}/{dtype}.words")
+for version in (1, 2, 3):
+    with open(f"{sys.argv[1]}/version-{version}.npy", "wb") as file:
+        numpy.lib.format.write_array(file, numpy.array([[1.5]], dtype="<f4"), version=(version, 0))
+numpy.save(f"{sys.argv[1]}/fortran.npy", numpy.asfortranarray(numpy.ones((2, 3), dtype="<f4")))
+numpy.save(f"{sys.argv[1]}/big.npy", numpy.ones(3, dtype=">f4"))
+"""
 
 
 def npy(dtype, shape, content):
@@ -92,23 +103,17 @@ class ArrayDataset(unittest.TestCase):
         self.trains([{"type": "linear", "size": 2}], 2, "cross_entropy", 3, made)
         self.assertEqual(self.dataset("--npy", "y.npy")["data_roots"], roots[1:])
 
-    @unittest.skipIf(numpy is None, "NumPy is not installed")
+    @unittest.skipIf(PYTHON is None, "NumPy is not installed")
     def test_what_numpy_saves(self):
+        subprocess.run([PYTHON, "-c", SAVE, self.path("")], check=True)
         for dtype, name in (("<f4", "f32"), ("<i4", "i32"), ("u1", "u8"), ("i1", "i8"), ("<u2", "u16"), ("<f8", "f32"), ("<i8", "i32")):
-            array = (numpy.arange(24) * 3 - (30 if dtype[-2] != "u" else 0)).reshape(4, 3, 2).astype(dtype)
-            numpy.save(self.path("x.npy"), array)
-            made = self.dataset("--npy", "x.npy")
+            made = self.dataset("--npy", f"{dtype}.npy")
             self.assertEqual((made["dtype"], made["shape"]), (name, [4, 3, 2]))
-            wanted = {"f32": "<f4", "i32": "<i4"}.get(name, dtype)
-            self.assertEqual(self.read("out"), array.astype(wanted).tobytes())
-        for version in ((1, 0), (2, 0), (3, 0)):
-            with open(self.path("x.npy"), "wb") as file:
-                numpy.lib.format.write_array(file, numpy.array([[1.5]], dtype="<f4"), version=version)
-            self.assertEqual(self.dataset("--npy", "x.npy")["shape"], [1, 1])
-        numpy.save(self.path("x.npy"), numpy.asfortranarray(numpy.ones((2, 3), dtype="<f4")))
-        self.assertIn("npy.fortran_order: x.npy: ", self.dataset("--npy", "x.npy", code=1))
-        numpy.save(self.path("x.npy"), numpy.ones(3, dtype=">f4"))
-        self.assertIn("npy.unsupported_dtype", self.dataset("--npy", "x.npy", code=1))
+            self.assertEqual(self.read("out"), self.read(f"{dtype}.words"))
+        for version in (1, 2, 3):
+            self.assertEqual(self.dataset("--npy", f"version-{version}.npy")["shape"], [1, 1])
+        self.assertIn("npy.fortran_order: fortran.npy: ", self.dataset("--npy", "fortran.npy", code=1))
+        self.assertIn("npy.unsupported_dtype", self.dataset("--npy", "big.npy", code=1))
 
     def test_tensors_of_a_safetensors_file(self):
         self.put("data.safetensors", safetensors({

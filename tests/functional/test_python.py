@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import unittest
 
 import framework
@@ -14,23 +13,12 @@ STEPS, TERMS = 60, ["--interval", "15", "--stride", "5", "--tax", "0.01qrn", "--
 WINDOWS = [f"--{name.replace('_', '-')}={seconds}" for name, seconds in framework.WINDOWS.items()]
 
 
-def python_with_torch():
-    """Debian's package is for its own Python."""
-    for python in dict.fromkeys((sys.executable, "/usr/bin/python3")):
-        if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-            return python
-    return None
+PYTHON = framework.python_with("torch")
 
 
-PYTHON = python_with_torch()
-# CI has it, by contrib/install-deps.sh; elsewhere it may be missing.
-MISSING = PYTHON is None and not os.environ.get("CI")
-
-
-@unittest.skipIf(MISSING, "python3-torch is missing")
+@unittest.skipIf(PYTHON is None, "python3-torch is missing")
 class PythonTest(framework.MarketTest):
     def script(self, case, **how):
-        self.assertIsNotNone(PYTHON, "python3-torch is missing")
         ended = subprocess.run([PYTHON, SCRIPT, case, json.dumps(how)], capture_output=True, text=True, check=False)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         return json.loads(ended.stdout)
