@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Makes the files of this folder with PyTorch: NAME.onnx as torch.onnx.export writes it in training mode, and
 NAME.safetensors, what PyTorch itself computes: "input", "output" (training mode, dropout off), "evaluated" (evaluation
-mode), "loss" (cross entropy with class or token number i % classes), and "gradient.PARAMETER" of it. NAME-eval.onnx is
-the same model exported for inference, with constants folded.
+mode), "loss" (cross entropy with class or token number i % classes), "gradient.PARAMETER" of it, and "after.BUFFER", the
+running statistics after that one pass in training mode. NAME-eval.onnx is the same model exported for inference, with
+constants folded.
 
 Needs Debian's python3-torch and python3-onnx (torch 1.13.1, onnx 1.12). Run: /usr/bin/python3 make.py
 """
@@ -214,6 +215,7 @@ def make(name, model, x, classes, opset):
     for parameter, value in model.named_parameters():
         # Of more than two dims, flattened behind the first: safetensors readers differ in how many dims they take.
         tensors["gradient." + parameter] = value.grad.reshape(value.size(0), -1) if value.dim() > 2 else value.grad
+    tensors.update({"after." + name: value for name, value in model.named_buffers() if ".running_" in name})
     write_safetensors(path + ".safetensors", tensors)
     print(name, sum(p.numel() for p in model.parameters()), "parameters, loss", loss.item())
 

@@ -159,6 +159,9 @@ TEST_P(OnnxFiles, compute_and_have_the_gradients_that_their_framework_says) {
         const std::string name = "gradient.model." + tensor.name.substr(9);
         expect_near(result.at(name), tensor.tensor, each.bound * std::max(0.1, largest_of(tensor.tensor)), tensor.name);
     }
+    for (const NamedTensor& tensor : expected->tensors)
+        if (tensor.name.starts_with("after."))
+            expect_near(result.at("model." + tensor.name.substr(6)), tensor.tensor, 1e-5, tensor.name);
     std::size_t ours = 0;
     for (const vm::tensor::Slot& slot : result.program.slots) ours += slot.name.starts_with("gradient.") ? 1 : 0;
     EXPECT_EQ(ours, parameters) << "of buffers as well";
