@@ -666,7 +666,7 @@ void Lowering::pad() {
         }
         if (parts.size() == 1) continue;
         std::uint64_t sum = 0;
-        for (const std::uint64_t size : sizes) sum += size;
+        for (const std::uint64_t each : sizes) sum += each;
         dims[axis] = sum;
         (void)shape_of(dims);
         if (b_.failed()) return;
