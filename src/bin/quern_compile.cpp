@@ -84,20 +84,7 @@ struct Options {
 
 std::string hex(const Hash32& hash) { return to_hex0x(hash); }
 
-json::Value dims_of(const Shape& shape) {
-    json::Value dims = json::Value::array();
-    for (const std::uint32_t dim : shape.dims) dims.push(dim);
-    return dims;
-}
-
 void print(const json::Value& value) { std::printf("%s\n", value.dump_pretty().c_str()); }
-
-std::uint64_t parameter_count(const Program& program) {
-    std::uint64_t count = 0;
-    for (const tensor::Slot& slot : program.slots)
-        if ((slot.flags & tensor::kSlotParameter) != 0) count += slot.shape.elements();
-    return count;
-}
 
 json::Value json_of(const std::vector<PlanItem>& body) {
     json::Value items = json::Value::array();

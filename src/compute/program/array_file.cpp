@@ -1,11 +1,11 @@
 #include "compute/program/array_file.h"
 
 #include <array>
-#include <bit>
 #include <limits>
 #include <string>
 
 #include "base/json.h"
+#include "compute/program/half_float.h"
 #include "compute/program/safetensors.h"
 
 namespace quern::compute::program {
@@ -46,18 +46,6 @@ std::uint64_t read_number(BytesView bytes) {
 
 bool is_finite(std::uint32_t word) { return (word >> 23 & 0xff) != 0xff; }
 
-// The f32 of the same value.
-std::uint32_t widened_half(std::uint32_t half) {
-    const std::uint32_t sign = (half & 0x8000) << 16;
-    const std::uint32_t exponent = half >> 10 & 0x1f;
-    const std::uint32_t fraction = half & 0x3ff;
-    if (exponent == 0x1f) return sign | 0x7f800000 | fraction << 13;
-    if (exponent != 0) return sign | (exponent + 112) << 23 | fraction << 13;
-    if (fraction == 0) return sign;
-    const auto shift = static_cast<std::uint32_t>(std::countl_zero(fraction)) - 21;  // to where a normal's leading 1 is
-    return sign | (113 - shift) << 23 | (fraction << shift & 0x3ff) << 13;
-}
-
 // One element as a word, by its number in the file.
 Expected<std::uint32_t> converted(std::uint64_t bits, Source source, std::uint64_t at) {
     std::uint32_t word = static_cast<std::uint32_t>(bits);
@@ -79,7 +67,7 @@ Expected<std::uint32_t> converted(std::uint64_t bits, Source source, std::uint64
             word = widened_half(word);
             break;
         case Source::bf16:
-            word <<= 16;
+            word = widened_bfloat16(word);
             break;
         case Source::kept:
             break;

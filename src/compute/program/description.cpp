@@ -64,21 +64,8 @@ std::vector<std::size_t> largest_of(const std::vector<std::uint64_t>& work) {
     return order;
 }
 
-json::Value dims_of(const tensor::Shape& shape) {
-    json::Value dims = json::Value::array();
-    for (const std::uint32_t dim : shape.dims) dims.push(dim);
-    return dims;
-}
-
 std::string_view name_of(tensor::DType dtype) { return dtype == tensor::DType::f32 ? "f32" : "i32"; }
 bool is_parameter(const tensor::Slot& slot) { return (slot.flags & tensor::kSlotParameter) != 0; }
-
-std::uint64_t parameter_count(const Program& program) {
-    std::uint64_t count = 0;
-    for (const tensor::Slot& slot : program.slots)
-        if (is_parameter(slot)) count += slot.shape.elements();
-    return count;
-}
 
 // 1234567 as 1,234,567.
 std::string grouped(std::uint64_t number) {
@@ -124,6 +111,19 @@ std::string escaped(std::string_view text) {
 }
 
 }  // namespace
+
+json::Value dims_of(const tensor::Shape& shape) {
+    json::Value dims = json::Value::array();
+    for (const std::uint32_t dim : shape.dims) dims.push(dim);
+    return dims;
+}
+
+std::uint64_t parameter_count(const Program& program) {
+    std::uint64_t count = 0;
+    for (const tensor::Slot& slot : program.slots)
+        if (is_parameter(slot)) count += slot.shape.elements();
+    return count;
+}
 
 json::Value summarise(const Program& program, std::uint64_t bytes) {
     json::Value result = json::Value::object();

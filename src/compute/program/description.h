@@ -11,6 +11,11 @@ namespace quern::compute::program {
 
 inline constexpr std::size_t kLargestNodes = 10;  // that are told of
 
+// As a list of four.
+[[nodiscard]] json::Value dims_of(const vm::tensor::Shape& shape);
+// Elements of all slots that are exported with the model.
+[[nodiscard]] std::uint64_t parameter_count(const vm::tensor::Program& program);
+
 // Root, counts, work units of a step and sizes. `bytes`: of the program's file.
 [[nodiscard]] json::Value summarise(const vm::tensor::Program& program, std::uint64_t bytes);
 

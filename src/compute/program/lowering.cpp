@@ -12,19 +12,11 @@ namespace {
 constexpr std::int64_t kMinWord = -0x80000000LL;
 constexpr std::int64_t kMaxWord = 0x7fffffffLL;
 
-std::uint64_t product(std::span<const std::uint64_t> dims) {
-    std::uint64_t result = 1;
-    for (const std::uint64_t dim : dims) result *= dim;
-    return result;
-}
-
 std::string text_of(const Dims& dims) {
     std::string result = "[";
     for (const std::uint64_t dim : dims) result.append(result.size() == 1 ? "" : ",").append(std::to_string(dim));
     return result + "]";
 }
-
-std::uint32_t u32(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
 
 // The matrix of these elements in their order that takes the fewest tiles, of equal ones that with the longest columns.
 Shape compact(const Dims& dims) {

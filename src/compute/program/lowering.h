@@ -21,6 +21,9 @@ namespace quern::compute::program {
 inline constexpr std::uint64_t kMaxKnownElements = 1U << 20;
 inline constexpr std::uint64_t kMaxKnownInAll = 1U << 24;  // of all that nodes give
 
+// What is known to fit.
+constexpr std::uint32_t u32(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
+
 // A tensor of the network.
 struct Item {
     Dims dims;
@@ -34,11 +37,7 @@ struct Item {
     std::string stored_name{};                         // of the initializer, or of the constant's node
     std::string name{};                                // in the network
 
-    [[nodiscard]] std::uint64_t elements() const {
-        std::uint64_t product = 1;
-        for (const std::uint64_t dim : dims) product *= dim;
-        return product;
-    }
+    [[nodiscard]] std::uint64_t elements() const { return product(dims); }
 };
 
 // A node of the program that comes of an operation of one kind: which of its inputs have a derivative.
@@ -199,6 +198,8 @@ private:
     void dropout();
     struct Sequence;
     std::optional<Sequence> sequence(std::size_t gates);
+    template <class Begin, class Step>
+    std::vector<std::vector<Value>> unroll(const Sequence& sequence, std::uint32_t gates, Begin begin, Step step);
     void give_sequence(const Sequence& sequence, const std::vector<std::vector<Value>>& steps);
     void lstm();
     void gru();

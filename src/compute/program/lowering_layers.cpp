@@ -3,25 +3,9 @@
 #include <utility>
 
 #include "compute/program/lowering.h"
+#include "compute/program/recurrent.h"
 
 namespace quern::compute::program {
-namespace {
-
-std::uint32_t u32(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-
-std::uint64_t product(const Dims& dims) {
-    std::uint64_t result = 1;
-    for (const std::uint64_t dim : dims) result *= dim;
-    return result;
-}
-
-// Columns [gate * size, ...) of rows of gates.
-Value gate_of(Builder& b, Value gates, std::uint32_t gate, const Shape& state) {
-    return b.slice(gates, {0, 0, 0, gate * state.columns()}, state);
-}
-
-}  // namespace
-
 // --- Windows
 // ------------------------------------------------------------------------------------------------------------------
 
@@ -346,6 +330,30 @@ void Lowering::give_sequence(const Sequence& sequence, const std::vector<std::ve
     joined(last, {directions, sequence.count, sequence.size}, 1);
 }
 
+// The states after each step, by direction, each in the order of x: begin(direction), then for each step(input,
+// recurrent, hidden) gives the state after one from what the input and the state before it give to all gates.
+template <class Begin, class Step>
+std::vector<std::vector<Value>> Lowering::unroll(const Sequence& sequence, std::uint32_t gates, Begin begin,
+                                                 Step step) {
+    std::vector<std::vector<Value>> all;
+    for (const Sequence::Direction& one : sequence.directions) {
+        begin(all.size());
+        Value hidden = one.first;
+        std::vector<Value> outputs(sequence.steps);
+        for (std::uint32_t i = 0; i < sequence.steps && !b_.failed(); ++i) {
+            const std::uint32_t t = one.reverse ? sequence.steps - 1 - i : i;
+            const auto input = b_.slice(one.from_input, {0, 0, t * sequence.count, 0},
+                                        matrix_shape(sequence.count, gates * sequence.size));
+            auto recurrent = b_.matmul(hidden, one.hidden, false, true);
+            if (one.bias.valid()) recurrent = b_.add(recurrent, one.bias);
+            hidden = step(input, recurrent, hidden);
+            outputs[t] = hidden;
+        }
+        all.push_back(std::move(outputs));
+    }
+    return all;
+}
+
 // Gates i, o, f, c.
 void Lowering::lstm() {
     constexpr std::uint32_t kGates = 4;
@@ -357,34 +365,23 @@ void Lowering::lstm() {
     if (has(6) && !expect(in(6).dims == Dims{directions, parts->count, parts->size} && !is_whole(in(6)),
                           "dims of the first cell"))
         return;
-    std::vector<std::vector<Value>> steps;
-    std::vector<Value> cells;
-    for (const Sequence::Direction& one : parts->directions) {
-        Value hidden = one.first;
-        Value cell = b_.full(DType::f32, state, 0);
-        if (has(6)) {
-            cell = slice_axis(words(in(6)), in(6).dims, 0, steps.size(), 1);
-            if (!b_.failed() && b_.shape(cell) != state) cell = b_.reshape(cell, state);
-        }
-        std::vector<Value> outputs(parts->steps);
-        for (std::uint32_t i = 0; i < parts->steps && !b_.failed(); ++i) {
-            const std::uint32_t t = one.reverse ? parts->steps - 1 - i : i;
-            const auto input =
-                b_.slice(one.from_input, {0, 0, t * parts->count, 0}, matrix_shape(parts->count, kGates * parts->size));
-            auto recurrent = b_.matmul(hidden, one.hidden, false, true);
-            if (one.bias.valid()) recurrent = b_.add(recurrent, one.bias);
-            const auto gates = b_.add(input, recurrent);
-            const auto enter = b_.sigmoid(gate_of(b_, gates, 0, state));
-            const auto leave = b_.sigmoid(gate_of(b_, gates, 1, state));
-            const auto keep = b_.sigmoid(gate_of(b_, gates, 2, state));
-            const auto candidate = b_.tanh(gate_of(b_, gates, 3, state));
-            cell = b_.fma(keep, cell, b_.mul(enter, candidate));
-            hidden = b_.mul(leave, b_.tanh(cell));
-            outputs[t] = hidden;
-        }
-        steps.push_back(std::move(outputs));
-        cells.push_back(cell);
-    }
+    std::vector<Value> cells;  // by direction, as they are
+    const auto begin = [&](std::size_t direction) {
+        cells.push_back(b_.full(DType::f32, state, 0));
+        if (!has(6)) return;
+        cells.back() = slice_axis(words(in(6)), in(6).dims, 0, direction, 1);
+        if (!b_.failed() && b_.shape(cells.back()) != state) cells.back() = b_.reshape(cells.back(), state);
+    };
+    const auto steps = unroll(*parts, kGates, begin, [&](Value input, Value recurrent, Value) {
+        Value& cell = cells.back();
+        const auto gates = b_.add(input, recurrent);
+        const auto enter = b_.sigmoid(gate_of(b_, gates, 0, state));
+        const auto leave = b_.sigmoid(gate_of(b_, gates, 1, state));
+        const auto keep = b_.sigmoid(gate_of(b_, gates, 2, state));
+        const auto candidate = b_.tanh(gate_of(b_, gates, 3, state));
+        cell = b_.fma(keep, cell, b_.mul(enter, candidate));
+        return b_.mul(leave, b_.tanh(cell));
+    });
     give_sequence(*parts, steps);
     if (b_.failed()) return;
     const Dims rows{cells.size() * parts->count, parts->size};
@@ -400,16 +397,9 @@ void Lowering::gru() {
     if (integer("linear_before_reset", 0) == 0)
         return refuse("onnx.unsupported", "linear_before_reset of 0; frameworks train with 1");
     const Shape state = parts->state();
-    std::vector<std::vector<Value>> steps;
-    for (const Sequence::Direction& one : parts->directions) {
-        Value hidden = one.first;
-        std::vector<Value> outputs(parts->steps);
-        for (std::uint32_t i = 0; i < parts->steps && !b_.failed(); ++i) {
-            const std::uint32_t t = one.reverse ? parts->steps - 1 - i : i;
-            const auto input =
-                b_.slice(one.from_input, {0, 0, t * parts->count, 0}, matrix_shape(parts->count, kGates * parts->size));
-            auto recurrent = b_.matmul(hidden, one.hidden, false, true);
-            if (one.bias.valid()) recurrent = b_.add(recurrent, one.bias);
+    const auto steps = unroll(
+        *parts, kGates, [](std::size_t) {},
+        [&](Value input, Value recurrent, Value hidden) {
             const auto gate = [&](std::uint32_t number) {
                 const auto from_input = gate_of(b_, input, number, state);
                 return b_.sigmoid(b_.add(from_input, gate_of(b_, recurrent, number, state)));
@@ -418,11 +408,8 @@ void Lowering::gru() {
             const auto reset = gate(1);
             const auto from_input = gate_of(b_, input, 2, state);
             const auto candidate = b_.tanh(b_.fma(reset, gate_of(b_, recurrent, 2, state), from_input));
-            hidden = b_.fma(update, b_.sub(hidden, candidate), candidate);
-            outputs[t] = hidden;
-        }
-        steps.push_back(std::move(outputs));
-    }
+            return b_.fma(update, b_.sub(hidden, candidate), candidate);
+        });
     give_sequence(*parts, steps);
 }
 

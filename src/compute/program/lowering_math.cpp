@@ -8,14 +8,6 @@
 namespace quern::compute::program {
 namespace {
 
-std::uint32_t u32(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-
-std::uint64_t product(const Dims& dims) {
-    std::uint64_t result = 1;
-    for (const std::uint64_t dim : dims) result *= dim;
-    return result;
-}
-
 // The size of axis `axis` of a result of so many dims in an operand: 1 where it has none.
 std::uint64_t dim_of(const Dims& dims, std::size_t axis, std::size_t rank) {
     return axis + dims.size() < rank ? 1 : dims[axis + dims.size() - rank];

@@ -10,19 +10,9 @@ namespace {
 
 constexpr std::int64_t kMaxStep = 1 << 30;  // of a slice
 
-std::uint32_t u32(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-
 // Elements before an axis and behind it.
-std::uint64_t before(const Dims& dims, std::size_t axis) {
-    std::uint64_t product = 1;
-    for (std::size_t i = 0; i < axis; ++i) product *= dims[i];
-    return product;
-}
-std::uint64_t behind(const Dims& dims, std::size_t axis) {
-    std::uint64_t product = 1;
-    for (std::size_t i = axis + 1; i < dims.size(); ++i) product *= dims[i];
-    return product;
-}
+std::uint64_t before(const Dims& dims, std::size_t axis) { return product(std::span(dims).first(axis)); }
+std::uint64_t behind(const Dims& dims, std::size_t axis) { return product(std::span(dims).subspan(axis + 1)); }
 
 // A tensor with one axis in sight: [1,before,axis,behind], or, behind being 1, [1,1,before,axis].
 struct OneAxis {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -25,6 +26,13 @@ inline constexpr std::size_t kMaxNodeEdges = 1024;  // inputs and outputs of a n
 
 using Dims = std::vector<std::uint64_t>;  // none of them 0
 
+// Of no dims 1.
+[[nodiscard]] inline std::uint64_t product(std::span<const std::uint64_t> dims) {
+    std::uint64_t result = 1;
+    for (const std::uint64_t dim : dims) result *= dim;
+    return result;
+}
+
 // A tensor whose words the file holds: numbers as binary32, whole numbers and booleans in 64 bits.
 struct NetworkTensor {
     Dims dims;
@@ -32,11 +40,7 @@ struct NetworkTensor {
     std::shared_ptr<const std::vector<std::uint32_t>> floats;  // binary32 bits, row by row
     std::vector<std::int64_t> whole;
 
-    [[nodiscard]] std::uint64_t elements() const {
-        std::uint64_t product = 1;
-        for (const std::uint64_t dim : dims) product *= dim;
-        return product;
-    }
+    [[nodiscard]] std::uint64_t elements() const { return product(dims); }
 };
 
 using NetworkAttribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, NetworkTensor>;

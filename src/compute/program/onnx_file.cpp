@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "compute/program/half_float.h"
+
 namespace quern::compute::program {
 namespace {
 
@@ -86,16 +88,6 @@ Status check_structure(BytesView file) {
 
 std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
 std::uint32_t from_double(double value) { return bits_of(static_cast<float>(value)); }
-std::uint32_t from_bfloat16(std::uint16_t half) { return std::uint32_t{half} << 16; }
-std::uint32_t from_half(std::uint16_t half) {
-    const std::uint32_t sign = std::uint32_t{half & 0x8000U} << 16;
-    const std::uint32_t exponent = (half >> 10) & 0x1fU;
-    const std::uint32_t fraction = half & 0x3ffU;
-    if (exponent == 0x1f) return sign | 0x7f800000U | fraction << 13;
-    if (exponent != 0) return sign | (exponent + 112) << 23 | fraction << 13;
-    // Subnormal: fraction * 2^-24, exact.
-    return sign | bits_of(static_cast<float>(fraction) * 0x1p-24F);
-}
 
 struct TypeInfo {
     onnx::TensorProto_DataType type;
@@ -120,9 +112,9 @@ const TypeInfo* type_of(int type) {
 std::uint32_t float_from(onnx::TensorProto_DataType type, std::uint64_t word) {
     switch (type) {
         case onnx::TensorProto_DataType_FLOAT16:
-            return from_half(static_cast<std::uint16_t>(word));
+            return widened_half(static_cast<std::uint16_t>(word));
         case onnx::TensorProto_DataType_BFLOAT16:
-            return from_bfloat16(static_cast<std::uint16_t>(word));
+            return widened_bfloat16(static_cast<std::uint16_t>(word));
         case onnx::TensorProto_DataType_DOUBLE:
             return from_double(__builtin_bit_cast(double, word));
         default:

@@ -3,14 +3,10 @@
 #include "compute/program/composite.h"
 
 namespace quern::compute::program {
-namespace {
 
-// Gate number `gate` of a row of gates, each as wide as `state`.
 Value gate_of(Builder& b, Value gates, std::uint32_t gate, const Shape& state) {
     return b.slice(gates, {0, 0, 0, gate * state.columns()}, state);
 }
-
-}  // namespace
 
 LstmState lstm_cell(Builder& b, Value x, const LstmState& before, const CellWeights& weights) {
     if (b.failed()) return {};

@@ -6,6 +6,9 @@
 
 namespace quern::compute::program {
 
+// Gate number `gate` of rows of gates, each as wide as `state`.
+[[nodiscard]] Value gate_of(Builder& b, Value gates, std::uint32_t gate, const Shape& state);
+
 // Of n rows: x [1,1,n,inputs], states [1,1,n,size].
 struct CellWeights {
     Value input;          // [1,1,inputs,gates * size]

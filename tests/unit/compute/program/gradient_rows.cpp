@@ -262,6 +262,8 @@ void add_recurrent(Table& table) {
                                   matrix_shape(kRows, kSize)};
     };
     const auto weights = [](Inputs x) { return CellWeights{x[2], x[3], x[4], x[5]}; };
+    table.add("gate_of", "", {matrix_shape(5, 21)},
+              [](Builder& b, Inputs x) { return gate_of(b, x[0], 2, matrix_shape(5, 7)); });
     table.add("lstm_cell", "", shapes(4), [=](Builder& b, Inputs x) {
         const LstmState after = lstm_cell(b, x[0], {x[1], x[6]}, weights(x));
         return b.concat(after.hidden, after.cell, 3);
