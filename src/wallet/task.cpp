@@ -213,7 +213,7 @@ Expected<Uint256> price_cap_within(const types::TaskSubmitPayload& spec, const S
     Uint256 price(1);
     for (unsigned bit = chain::params::kMaxPriceBits; bit-- > 0;) {
         const Uint256 higher = price + (Uint256(1) << bit);
-        if (higher >> chain::params::kMaxPriceBits != Uint256()) continue;
+        if ((higher >> chain::params::kMaxPriceBits) != Uint256()) continue;
         const auto escrow = escrow_at(higher);
         if (escrow && *escrow <= most) price = higher;
     }
