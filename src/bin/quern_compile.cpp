@@ -101,6 +101,13 @@ json::Value json_of(const std::vector<PlanItem>& body) {
     return items;
 }
 
+Expected<tensor::State> read_state_of(const Program& program, const std::string& path) {
+    QUERN_TRY(const Bytes file, fs::read_file(path, kMaxFileBytes));
+    auto state = read_state(program, file);
+    if (!state) return detailed(state.error(), path + ": " + state.error().detail);
+    return state;
+}
+
 Expected<json::Value> write_program(const Program& program, const std::string& path) {
     const Bytes bytes = tensor::encode(program);
     if (bytes.size() > tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
@@ -152,8 +159,7 @@ Status make_initial_state(const Options& options) {
     json::Value taken = json::Value::array();
     if (!options.from.empty()) {
         QUERN_TRY(const Program earlier, read_program(options.program));
-        QUERN_TRY(const Bytes trained, fs::read_file(options.from, kMaxFileBytes));
-        QUERN_TRY(const tensor::State from, read_state(earlier, trained));
+        QUERN_TRY(const tensor::State from, read_state_of(earlier, options.from));
         for (std::string& name : take_parameters(earlier, from, built.program, state)) taken.push(std::move(name));
         if (taken.size() == 0) return fail("compile.nothing_taken", options.from + " has no parameter of this model");
     }
@@ -187,6 +193,9 @@ struct Text {
 Expected<Text> read_dataset(const std::string& path) {
     Text dataset;
     QUERN_TRY(dataset.tokens, fs::read_file(path, kMaxFileBytes));
+    if (!fs::exists(description_of(path)))
+        return fail("compile.no_vocabulary", description_of(path) + " is missing: `dataset` writes it beside " + path +
+                                                 "; a network in a file is named by --model");
     QUERN_TRY(const std::string description, fs::read_text_file(description_of(path), kMaxDescriptionBytes));
     auto vocabulary = read_text_vocabulary(dataset.tokens, description);
     if (!vocabulary) return detailed(vocabulary.error(), path + ": " + vocabulary.error().detail);
@@ -375,8 +384,7 @@ Status validate_file(const Options& options) {
 
 Status export_trained(const Options& options) {
     QUERN_TRY(const Program program, read_program(options.program));
-    QUERN_TRY(const Bytes bytes, fs::read_file(options.state, kMaxFileBytes));
-    QUERN_TRY(const tensor::State state, read_state(program, bytes));
+    QUERN_TRY(const tensor::State state, read_state_of(program, options.state));
     QUERN_TRY(const Bytes model, export_model(program, state));
     QUERN_CHECK(fs::write_file_atomic(options.out, model));
     json::Value result = json::Value::object();
@@ -392,8 +400,7 @@ Status sample(const Options& options) {
     if (!architecture.is_transformer())
         return fail("compile.no_transformer", options.arch + " describes no transformer");
     QUERN_TRY(const Program program, read_program(options.program));
-    QUERN_TRY(const Bytes state_bytes, fs::read_file(options.state, kMaxFileBytes));
-    QUERN_TRY(const tensor::State state, read_state(program, state_bytes));
+    QUERN_TRY(const tensor::State state, read_state_of(program, options.state));
     QUERN_TRY(const Text dataset, read_dataset(options.data));
     SampleOptions how = options.sample;
     how.seed = options.seed;
@@ -409,8 +416,7 @@ Status sample(const Options& options) {
 Status evaluate_trained(const Options& options) {
     QUERN_TRY(Architecture architecture, read_architecture(options.arch));
     QUERN_TRY(const Program program, read_program(options.program));
-    QUERN_TRY(const Bytes state_bytes, fs::read_file(options.state, kMaxFileBytes));
-    QUERN_TRY(const tensor::State state, read_state(program, state_bytes));
+    QUERN_TRY(const tensor::State state, read_state_of(program, options.state));
     std::vector<Bytes> sets;
     for (std::size_t i = 0; i < options.sets.size(); ++i) {
         QUERN_TRY(Bytes set, fs::read_file(options.sets[i], kMaxFileBytes));
@@ -485,8 +491,7 @@ Status verify(const Options& options) {
     const Program& program = programs.any();
     const auto beacon = fixed_from_hex<Hash32::kSize>(options.beacon);
     if (!beacon) return detailed(beacon.error(), "--beacon: " + beacon.error().detail);
-    QUERN_TRY(const Bytes before, fs::read_file(options.state, kMaxFileBytes));
-    QUERN_TRY(tensor::State state, read_state(program, before));
+    QUERN_TRY(tensor::State state, read_state_of(program, options.state));
     QUERN_TRY(std::vector<Bytes> sets, read_sets(options, program));
     ThreadPool pool(std::max(1U, std::thread::hardware_concurrency()));
     QUERN_CHECK(replay(programs, state, tensor::MemoryData(std::move(sets)), tensor::seed_tensor(*beacon),
@@ -501,8 +506,7 @@ Status verify(const Options& options) {
         print(result);
         return root == *wanted ? Status() : fail("verify.differs", "the root is another one");
     }
-    QUERN_TRY(const Bytes after, fs::read_file(options.after, kMaxFileBytes));
-    QUERN_TRY(const tensor::State said, read_state(program, after));
+    QUERN_TRY(const tensor::State said, read_state_of(program, options.after));
     const auto found = difference(program, state, said);
     result.set("equal", !found);
     if (found) {

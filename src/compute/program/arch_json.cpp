@@ -53,6 +53,18 @@ private:
     std::map<const json::Value*, std::string_view> texts_;
 };
 
+// What `name` is among `known`; `unknown` is the error of another, which tells them all.
+template <class Kind, std::size_t n>
+Expected<Kind> choose(std::string_view name, const std::pair<std::string_view, Kind> (&known)[n],
+                      std::string_view unknown, const std::string& said) {
+    std::string names;
+    for (const auto& [each, kind] : known) {
+        if (name == each) return kind;
+        names.append(names.empty() ? "" : ", ").append(each);
+    }
+    return fail(unknown, said + "; known: " + names);
+}
+
 // Reads one object's fields and knows which were asked for.
 class Fields {
 public:
@@ -98,7 +110,8 @@ public:
         for (const auto& [side, target] :
              {std::pair(std::size_t{0}, &result.height), std::pair(std::size_t{1}, &result.width)}) {
             const auto number = (both ? (*value)[side] : *value).as_u64();
-            if (!number || *number > kMaxImageSide) return fail("arch.out_of_range", name(key));
+            if (!number || *number > kMaxImageSide)
+                return fail("arch.out_of_range", name(key) + ": 0 to " + std::to_string(kMaxImageSide));
             *target = static_cast<std::uint32_t>(*number);
         }
         return {};
@@ -118,21 +131,14 @@ public:
                            std::string_view unknown) {
         if (find(key) == nullptr) return {};
         QUERN_TRY(const std::string name, text(key));
-        std::string names;
-        for (const auto& [each, kind] : known) {
-            if (name == each) {
-                result = kind;
-                return {};
-            }
-            names.append(names.empty() ? "" : ", ").append(each);
-        }
-        return fail(unknown, name + "; known: " + names);
+        QUERN_TRY(result, choose(name, known, unknown, name));
+        return {};
     }
     Status size(std::string_view key, std::uint32_t& result) {
         QUERN_TRY(const json::Value* value, require(key));
         if (!value->is_integer()) return wrong_type(key, *value, "an integer");
         const auto number = value->as_u64();
-        if (!number || *number > 0xffffffff) return fail("arch.out_of_range", name(key));
+        if (!number || *number > 0xffffffff) return fail("arch.out_of_range", name(key) + ": 0 to 2^32 - 1");
         result = static_cast<std::uint32_t>(*number);
         return {};
     }
@@ -140,7 +146,7 @@ public:
         QUERN_TRY(const json::Value* value, require(key));
         if (!value->is_integer()) return wrong_type(key, *value, "an integer");
         const auto number = value->as_u64();
-        if (!number) return fail("arch.out_of_range", name(key));
+        if (!number) return fail("arch.out_of_range", name(key) + ": 0 to 2^64 - 1");
         result = *number;
         return {};
     }
@@ -216,57 +222,89 @@ Expected<Window2d> read_window(Fields& fields, bool dilates) {
 
 Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, std::size_t depth);
 
+template <Activation activation>
+Expected<Layer> read_activation(Fields&, std::size_t) {
+    return Layer(activation);
+}
+template <class Plain>
+Expected<Layer> read_plain(Fields&, std::size_t) {
+    return Layer(Plain{});
+}
+
+Expected<Layer> read_conv(Fields& fields, std::size_t) {
+    ConvLayer layer;
+    QUERN_CHECK(fields.size("channels", layer.channels));
+    QUERN_TRY(layer.window, read_window(fields, true));
+    QUERN_CHECK(fields.optional_size("groups", layer.groups));
+    QUERN_CHECK(fields.optional_boolean("bias", layer.bias));
+    return Layer(layer);
+}
+
+Expected<Layer> read_linear(Fields& fields, std::size_t) {
+    LinearLayer layer;
+    QUERN_CHECK(fields.size("size", layer.size));
+    QUERN_CHECK(fields.optional_boolean("bias", layer.bias));
+    return Layer(layer);
+}
+
+Expected<Layer> read_group_norm(Fields& fields, std::size_t) {
+    GroupNormLayer layer;
+    QUERN_CHECK(fields.size("groups", layer.groups));
+    return Layer(layer);
+}
+
+template <PoolLayer::Kind kind>
+Expected<Layer> read_pool(Fields& fields, std::size_t) {
+    PoolLayer layer;
+    layer.kind = kind;
+    QUERN_TRY(layer.window, read_window(fields, false));
+    if (fields.find("stride") == nullptr) layer.window.stride = layer.window.kernel;  // as frameworks have it
+    return Layer(layer);
+}
+
+Expected<Layer> read_dropout(Fields& fields, std::size_t) {
+    DropoutLayer layer;
+    QUERN_CHECK(fields.number("rate", layer.rate, 0.0F, 1.0F));
+    return Layer(layer);
+}
+
+Expected<Layer> read_residual(Fields& fields, std::size_t depth) {
+    if (depth >= kMaxLayerDepth) return fail("layers.too_deep", fields.name("type"));
+    ResidualLayer layer;
+    QUERN_TRY(layer.inner, read_layers(fields, "inner", depth + 1));
+    if (fields.find("shortcut") != nullptr) {
+        QUERN_TRY(layer.shortcut, read_layers(fields, "shortcut", depth + 1));
+    }
+    return Layer(std::move(layer));
+}
+
+// What a layer's "type" may say, and who reads its other fields; the second argument is how many residual layers it is
+// in.
+using ReadLayer = Expected<Layer> (*)(Fields&, std::size_t);
+constexpr std::pair<std::string_view, ReadLayer> kLayers[] = {
+    {"conv2d", read_conv},
+    {"max_pool2d", read_pool<PoolLayer::Kind::max>},
+    {"avg_pool2d", read_pool<PoolLayer::Kind::average>},
+    {"global_avg_pool2d", read_plain<GlobalPoolLayer>},
+    {"batch_norm", read_plain<BatchNormLayer>},
+    {"group_norm", read_group_norm},
+    {"layer_norm", read_plain<LayerNormLayer>},
+    {"relu", read_activation<Activation::relu>},
+    {"gelu", read_activation<Activation::gelu>},
+    {"silu", read_activation<Activation::silu>},
+    {"tanh", read_activation<Activation::tanh>},
+    {"sigmoid", read_activation<Activation::sigmoid>},
+    {"softplus", read_activation<Activation::softplus>},
+    {"linear", read_linear},
+    {"flatten", read_plain<FlattenLayer>},
+    {"dropout", read_dropout},
+    {"residual", read_residual},
+};
+
 Expected<Layer> read_layer(Fields& fields, std::size_t depth) {
     QUERN_TRY(const std::string type, fields.text("type"));
-    for (const auto& [name, activation] :
-         {std::pair("relu", Activation::relu), std::pair("gelu", Activation::gelu), std::pair("silu", Activation::silu),
-          std::pair("tanh", Activation::tanh), std::pair("sigmoid", Activation::sigmoid)})
-        if (type == name) return Layer(activation);
-    if (type == "conv2d") {
-        ConvLayer layer;
-        QUERN_CHECK(fields.size("channels", layer.channels));
-        QUERN_TRY(layer.window, read_window(fields, true));
-        QUERN_CHECK(fields.optional_size("groups", layer.groups));
-        QUERN_CHECK(fields.optional_boolean("bias", layer.bias));
-        return Layer(layer);
-    }
-    if (type == "linear") {
-        LinearLayer layer;
-        QUERN_CHECK(fields.size("size", layer.size));
-        QUERN_CHECK(fields.optional_boolean("bias", layer.bias));
-        return Layer(layer);
-    }
-    if (type == "batch_norm") return Layer(BatchNormLayer{});
-    if (type == "layer_norm") return Layer(LayerNormLayer{});
-    if (type == "group_norm") {
-        GroupNormLayer layer;
-        QUERN_CHECK(fields.size("groups", layer.groups));
-        return Layer(layer);
-    }
-    if (type == "max_pool2d" || type == "avg_pool2d") {
-        PoolLayer layer;
-        layer.kind = type == "max_pool2d" ? PoolLayer::Kind::max : PoolLayer::Kind::average;
-        QUERN_TRY(layer.window, read_window(fields, false));
-        if (fields.find("stride") == nullptr) layer.window.stride = layer.window.kernel;  // as frameworks have it
-        return Layer(layer);
-    }
-    if (type == "global_avg_pool2d") return Layer(GlobalPoolLayer{});
-    if (type == "flatten") return Layer(FlattenLayer{});
-    if (type == "dropout") {
-        DropoutLayer layer;
-        QUERN_CHECK(fields.number("rate", layer.rate, 0.0F, 1.0F));
-        return Layer(layer);
-    }
-    if (type == "residual") {
-        if (depth >= kMaxLayerDepth) return fail("layers.too_deep", fields.name("type"));
-        ResidualLayer layer;
-        QUERN_TRY(layer.inner, read_layers(fields, "inner", depth + 1));
-        if (fields.find("shortcut") != nullptr) {
-            QUERN_TRY(layer.shortcut, read_layers(fields, "shortcut", depth + 1));
-        }
-        return Layer(std::move(layer));
-    }
-    return fail("arch.unknown_layer", fields.name("type") + " is " + type);
+    QUERN_TRY(const ReadLayer read, choose(type, kLayers, "arch.unknown_layer", fields.name("type") + " is " + type));
+    return read(fields, depth);
 }
 
 Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, std::size_t depth) {
@@ -348,7 +386,8 @@ Status read_model(Fields fields, Architecture& architecture) {
 Status read_data(Fields fields, vm::tensor::DataSet& data) {
     QUERN_TRY(const std::string name, fields.text("dtype"));
     const auto type = vm::tensor::data_type_of(name);
-    if (!type) return fail("arch.unknown_dtype", name);
+    if (!type)
+        return fail("arch.unknown_dtype", fields.name("dtype") + " is " + name + "; known: u8, u16, i8, i32, f32");
     data.type = *type;
     QUERN_CHECK(fields.count("elements", data.elements));
     return fields.finish();
@@ -401,6 +440,10 @@ Status read_optimizer(Fields fields, OptimizerConfig& config) {
 }
 
 }  // namespace
+
+Expected<LayersSpec::Loss> loss_named(std::string_view name) {
+    return choose(name, kLosses, "arch.unknown_loss", std::string(name));
+}
 
 Expected<Architecture> parse_architecture(std::string_view text) {
     if (text.size() > kMaxArchitectureBytes) return fail("arch.too_long", std::to_string(text.size()) + " bytes");

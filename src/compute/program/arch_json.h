@@ -32,4 +32,7 @@ inline constexpr std::size_t kMaxArchitectureBytes = 64U << 10;
 // arch.out_of_range, and those of check_architecture().
 [[nodiscard]] Expected<Architecture> parse_architecture(std::string_view text);
 
+// What model.loss may say. Error: arch.unknown_loss, with all names.
+[[nodiscard]] Expected<LayersSpec::Loss> loss_named(std::string_view name);
+
 }  // namespace quern::compute::program

@@ -160,6 +160,13 @@ Value relu(Builder& b, Value x) {
 
 Value silu(Builder& b, Value x) { return b.mul(x, b.sigmoid(x)); }
 
+Value softplus(Builder& b, Value x) {
+    const auto size = b.elementwise(ElementOp::abs, {x});
+    const auto one = b.constant(1.0F);
+    const auto rest = b.log(b.add(b.exp(b.neg(size)), one));
+    return b.add(relu(b, x), rest);
+}
+
 Value dropout(Builder& b, Value x, Value key_counter, float rate) {
     if (b.failed()) return {};
     if (!(rate >= 0.0F && rate < 1.0F)) {

@@ -51,6 +51,8 @@ struct BatchNormed {
 // max(x, 0) with the gradient 0 at 0; x sigmoid(x).
 [[nodiscard]] Value relu(Builder& b, Value x);
 [[nodiscard]] Value silu(Builder& b, Value x);
+// log(1 + exp(x)), as max(x, 0) + log(1 + exp(-|x|)).
+[[nodiscard]] Value softplus(Builder& b, Value x);
 // Each element +0 with probability `rate` in [0, 1), to the nearest 2^-31, else divided by 1 - rate. key_counter: as of
 // philox, another one for each use of a step.
 [[nodiscard]] Value dropout(Builder& b, Value x, Value key_counter, float rate);

@@ -264,7 +264,8 @@ Expected<ImageSize> parse_image_size(std::string_view text) {
     const char* const end = text.data() + text.size();
     const char* const x = std::from_chars(text.data(), end, size.width).ptr;
     const char* const rest = x == end || *x != 'x' ? x : std::from_chars(x + 1, end, size.height).ptr;
-    if (rest != end || size.width == 0 || size.height == 0) return fail("image_data.bad_size", std::string(text));
+    if (rest != end || size.width == 0 || size.height == 0)
+        return fail("image_data.bad_size", std::string(text) + ": WIDTHxHEIGHT, such as 32x32");
     QUERN_CHECK(check_image_size(size.width, size.height));
     return size;
 }

@@ -121,6 +121,8 @@ private:
                 return with(x, b_.tanh(x.rows));
             case Activation::sigmoid:
                 return with(x, b_.sigmoid(x.rows));
+            case Activation::softplus:
+                return with(x, softplus(b_, x.rows));
         }
         return {};
     }

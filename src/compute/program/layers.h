@@ -35,7 +35,7 @@ struct GroupNormLayer {
     std::uint32_t groups = 1;
 };
 struct LayerNormLayer {};  // over the last axis
-enum class Activation : std::uint8_t { relu, gelu, silu, tanh, sigmoid };
+enum class Activation : std::uint8_t { relu, gelu, silu, tanh, sigmoid, softplus };
 struct PoolLayer {
     enum class Kind : std::uint8_t { max, average } kind = Kind::max;
     Window2d window;

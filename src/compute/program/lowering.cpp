@@ -448,6 +448,7 @@ std::span<const Lowering::Operation> Lowering::operations() {
         {"ReduceSum", &L::reduce_sum, 1, 2, kFirst},
         {"Relu", &L::relu, 1, 1, kFirst},
         {"Reshape", &L::reshape, 2, 2, kFirst},
+        {"Selu", &L::selu, 1, 1, kFirst},
         {"Shape", &L::shape, 1, 1, kNone},
         {"Sigmoid", &L::sigmoid, 1, 1, kFirst},
         {"Slice", &L::slice, 1, 5, kFirst},

@@ -40,7 +40,7 @@ struct Item {
     [[nodiscard]] std::uint64_t elements() const { return product(dims); }
 };
 
-// A node of the program that comes of an operation of one kind: which of its inputs have a derivative.
+// Of an operation: each of its inputs has a derivative.
 inline constexpr std::uint32_t kAllInputs = ~0U;
 
 class Lowering {
@@ -166,6 +166,7 @@ private:
     void relu();
     void leaky_relu();
     void elu();
+    void selu();
     void prelu();
     void sigmoid();
     void tanh();

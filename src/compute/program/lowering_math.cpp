@@ -343,16 +343,30 @@ void Lowering::leaky_relu() {
     });
 }
 
+namespace {
+// x above zero, else alpha (exp(x) - 1).
+Value exponential_unit(Builder& b, Value x, float alpha) {
+    const auto zero = b.constant(0.0F);
+    const auto below = b.lt(x, zero);
+    // Above zero the exponential is not taken, lest its infinity meet a zero in the gradient.
+    const auto grown = b.exp(b.select(below, x, zero));
+    const auto rise = b.sub(grown, b.constant(1.0F));
+    const auto curve = b.mul(rise, b.constant(alpha));
+    return b.select(below, curve, x);
+}
+}  // namespace
+
 void Lowering::elu() {
     const float alpha = number("alpha", 1.0F);
+    map([&](Value x) { return exponential_unit(b_, x, alpha); });
+}
+
+void Lowering::selu() {
+    const float alpha = number("alpha", 1.67326319217681884765625F);
+    const float gamma = number("gamma", 1.05070102214813232421875F);
     map([&](Value x) {
-        const auto zero = b_.constant(0.0F);
-        const auto below = b_.lt(x, zero);
-        // Above zero the exponential is not taken, lest its infinity meet a zero in the gradient.
-        const auto grown = b_.exp(b_.select(below, x, zero));
-        const auto rise = b_.sub(grown, b_.constant(1.0F));
-        const auto curve = b_.mul(rise, b_.constant(alpha));
-        return b_.select(below, curve, x);
+        const auto unit = exponential_unit(b_, x, alpha);
+        return b_.mul(unit, b_.constant(gamma));
     });
 }
 
@@ -366,14 +380,8 @@ void Lowering::prelu() {
     });
 }
 
-// max(x, 0) + log(1 + exp(-|x|)).
 void Lowering::softplus() {
-    map([&](Value x) {
-        const auto size = b_.elementwise(ElementOp::abs, {x});
-        const auto one = b_.constant(1.0F);
-        const auto rest = b_.log(b_.add(b_.exp(b_.neg(size)), one));
-        return b_.add(program::relu(b_, x), rest);
-    });
+    map([&](Value x) { return program::softplus(b_, x); });
 }
 
 namespace {

@@ -78,6 +78,24 @@ Expected<DataType> type_in(const json::Value& description, DataType otherwise) {
     return *type;
 }
 
+Expected<json::Value> parsed(const std::optional<std::string>& description) {
+    if (!description) return json::Value();
+    auto value = json::parse(*description, {kMaxDescription, 16});
+    if (!value) return fail("fit.bad_description", value.error().to_string());
+    return value;
+}
+
+// What the targets are, where it is said: beside the inputs, as `dataset` does, or beside themselves.
+Expected<std::optional<DataType>> described_targets(const json::Value& inputs, const std::vector<DataFile>& data) {
+    QUERN_TRY(const json::Value own, parsed(data.size() < 2 ? std::nullopt : data[1].description));
+    const json::Value* told = own.is_object() ? &own : nullptr;
+    for (const char* const key : {"labels", "targets"})
+        if (const json::Value* const there = inputs.is_object() ? inputs.find(key) : nullptr) told = there;
+    if (told == nullptr || !told->is_object() || told->find("dtype") == nullptr) return std::nullopt;
+    QUERN_TRY(const DataType type, type_in(*told, DataType::u8));
+    return type;
+}
+
 json::Value set_of(DataType type, std::uint64_t elements) {
     return json::Value::object({{"dtype", std::string(vm::tensor::name_of(type))}, {"elements", elements}});
 }
@@ -87,38 +105,50 @@ json::Value set_of(DataType type, std::uint64_t elements) {
 Expected<std::string> fit_architecture(const Network& network, const std::string& file,
                                        const std::vector<DataFile>& data, const FitChoices& choices) {
     if (data.empty() || data.size() > 2) return fail("fit.no_data", "inputs and targets, or tokens");
-    if (choices.batch == 0 || choices.batch > kMaxBatch) return fail("arch.out_of_range", "batch");
-    json::Value description;
-    if (data[0].description) {
-        auto parsed = json::parse(*data[0].description, {kMaxDescription, 16});
-        if (!parsed) return fail("fit.bad_description", parsed.error().to_string());
-        description = std::move(*parsed);
-    }
+    if (choices.batch == 0 || choices.batch > kMaxBatch)
+        return fail("arch.out_of_range",
+                    "batch is " + std::to_string(choices.batch) + ", may be 1 to " + std::to_string(kMaxBatch));
+    QUERN_TRY(const json::Value description, parsed(data[0].description));
+    QUERN_TRY(const std::optional<DataType> said, described_targets(description, data));
     QUERN_TRY(const Example example, example_of(network, description));
     const bool tokens = example.input == LayersSpec::Input::tokens;
     const bool image = example.input == LayersSpec::Input::image;
     QUERN_TRY(const Outputs outputs, outputs_of(network, example, choices.batch));
     std::string loss = choices.loss;
-    if (loss.empty())
-        loss = tokens && data.size() == 1 && outputs.rows == example.channels ? "next_token" : "cross_entropy";
+    if (!loss.empty()) {
+        QUERN_CHECK(loss_named(loss));
+    } else if (tokens && data.size() == 1 && outputs.rows == example.channels) {
+        loss = "next_token";
+    } else {
+        loss = said == DataType::f32 ? "mse" : "cross_entropy";
+    }
 
     QUERN_TRY(const DataType type, type_in(description, image || tokens ? DataType::u8 : DataType::f32));
     if (data[0].bytes % vm::tensor::element_bytes(type) != 0) return fail("fit.wrong_data", "a part of an element");
     const std::uint64_t elements = data[0].bytes / vm::tensor::element_bytes(type);
     json::Value sets = set_of(type, elements);
+    const std::string of_type =
+        std::string(vm::tensor::name_of(type)) + (data[0].description ? "" : " (no description beside the file)");
     if (loss != "next_token") {
         const std::uint64_t count = elements / example.size();
         if (data.size() != 2) return fail("fit.no_data", "no file of targets");
         if (count == 0 || elements % example.size() != 0)
-            return fail("fit.wrong_data",
-                        std::to_string(elements) + " elements, an example has " + std::to_string(example.size()));
+            return fail("fit.wrong_data", std::to_string(elements) + " elements of " + of_type + ", an example has " +
+                                              std::to_string(example.size()));
         const bool classes = loss == "cross_entropy";
+        if (classes && said == DataType::f32)
+            return fail("fit.wrong_data", "classes are whole numbers, the targets are described as f32");
         const std::uint64_t targets = count * (classes ? 1 : outputs.columns);
         const std::uint64_t width = data[1].bytes / targets;
-        if (data[1].bytes % targets != 0 || (width != 1 && width != 2 && width != 4))
-            return fail("fit.wrong_data",
-                        std::to_string(data[1].bytes) + " bytes of targets for " + std::to_string(count) + " examples");
-        const DataType target = width == 1   ? DataType::u8
+        const bool fits = said ? width == vm::tensor::element_bytes(*said) : width == 1 || width == 2 || width == 4;
+        if (data[1].bytes % targets != 0 || !fits)
+            return fail("fit.wrong_data", std::to_string(data[1].bytes) + " bytes of targets; " +
+                                              std::to_string(count) + " examples of " + std::to_string(example.size()) +
+                                              " elements of " + of_type + " have " + std::to_string(targets) +
+                                              " targets of " +
+                                              (said ? std::string(vm::tensor::name_of(*said)) : "1, 2 or 4 bytes"));
+        const DataType target = said         ? *said
+                                : width == 1 ? DataType::u8
                                 : width == 2 ? DataType::u16
                                 : classes    ? DataType::i32
                                              : DataType::f32;
@@ -144,9 +174,11 @@ Expected<std::string> fit_architecture(const Network& network, const std::string
     model.set("input", std::move(input));
     model.set("outputs", std::uint64_t{outputs.columns});
     model.set("loss", loss);
-    QUERN_TRY(json::Value rate, json::parse(choices.learning_rate, {64, 1}));
+    auto rate = json::parse(choices.learning_rate, {64, 1});
+    if (!rate || !rate->is_number())
+        return fail("fit.bad_rate", "a learning rate is a number such as 0.001, not " + choices.learning_rate);
     json::Value optimizer = json::Value::object({{"type", "adamw"}});
-    optimizer.set("lr", std::move(rate));
+    optimizer.set("lr", std::move(*rate));
     if (choices.total_steps != 0) optimizer.set("total_steps", std::uint64_t{choices.total_steps});
     json::Value result = json::Value::object({{"format", "quern-arch-1"}});
     result.set("model", std::move(model));

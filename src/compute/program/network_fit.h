@@ -14,22 +14,24 @@ namespace quern::compute::program {
 
 struct DataFile {
     std::uint64_t bytes = 0;
-    // What `quern-compile dataset` wrote beside it: "dtype", of images also "height", "width", "channels" and "labels".
+    // What `quern-compile dataset` wrote beside it: "dtype", of images also "height", "width", "channels"; of the
+    // targets, where there are some, "labels" or "targets" with their "dtype".
     std::optional<std::string> description;
 };
 struct FitChoices {
-    std::string loss;  // "": next_token where a row of outputs belongs to each token and there is one file, else
-                       // cross_entropy
+    std::string loss;  // "": next_token where a row of outputs belongs to each token and there is one file; mse where
+                       // the targets are described as f32; else cross_entropy
     std::uint32_t batch = 32;
     std::string learning_rate = "0.001";  // decimals
     std::uint32_t total_steps = 0;        // 0: left out
 };
 
 // The text of an architecture file for the network in `file`, trained by AdamW on these data tensors. Elements without
-// a description are u8 of images and tokens, f32 of rows; classes and targets are as wide as their file says. Bytes of
-// images become numbers between -1 and 1. Errors: fit.unknown_dims (neither network nor description says how large an
-// example is), fit.no_data, fit.wrong_data (files that hold no whole examples), fit.bad_description, those of
-// apply_network() and of parse_architecture().
+// a description are u8 of images and tokens, f32 of rows; targets that nothing describes are as wide as their file
+// says, classes whole numbers, others f32. Bytes of images become numbers between -1 and 1. Errors: fit.unknown_dims
+// (neither network nor description says how large an example is), fit.no_data, fit.wrong_data (files that hold no whole
+// examples, classes described as f32), fit.bad_description, fit.bad_rate (a learning rate that is no number), those of
+// apply_network(), of loss_named() and of parse_architecture().
 [[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
                                                      const std::vector<DataFile>& data, const FitChoices& choices);
 

@@ -41,7 +41,10 @@ Expected<Bytes> write_first_state(const Program& program, const State& state) {
 Expected<State> read_state(const Program& program, BytesView file) {
     QUERN_TRY(Safetensors content, read_safetensors(file));
     const std::string* format = content.find_metadata("format");
-    if (format == nullptr || *format != kStateFormat) return fail("state_file.not_a_state");
+    if (format == nullptr || *format != kStateFormat)
+        return fail("state_file.not_a_state", "its format is " + (format == nullptr ? "not said" : *format) +
+                                                  ", a state's is " + std::string(kStateFormat) +
+                                                  "; an exported model has parameters alone");
     std::map<std::string_view, Tensor*> by_name;
     for (NamedTensor& entry : content.tensors) by_name[entry.name] = &entry.tensor;
     State state;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <memory>
 
 #include "compute/program/architecture.h"
 #include "compute/program/composite.h"
@@ -96,6 +98,45 @@ const std::vector<Layer> kPerceptron{FlattenLayer{},   LinearLayer{32},     Laye
 
 double loss_of(const BuiltProgram& built, const State& state) {
     return static_cast<double>(__builtin_bit_cast(float, state[built.program.header.loss_slot].words[0]));
+}
+
+TEST(Layers, activations_compute_what_their_names_say) {
+    const auto gelu_of = [](double x) {
+        return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    };
+    const auto logistic = [](double x) { return 1 / (1 + std::exp(-x)); };
+    const std::vector<std::pair<Activation, std::function<double(double)>>> all{
+        {Activation::relu, [](double x) { return std::max(x, 0.0); }},
+        {Activation::gelu, gelu_of},
+        {Activation::silu, [&](double x) { return x * logistic(x); }},
+        {Activation::tanh, [](double x) { return std::tanh(x); }},
+        {Activation::sigmoid, logistic},
+        {Activation::softplus, [](double x) { return std::log1p(std::exp(x)); }}};
+    const std::vector<float> x{-30, -3, -0.5F, 0, 0.25F, 1, 4, 30};
+    std::vector<std::uint32_t> words;
+    for (const float each : x) words.push_back(__builtin_bit_cast(std::uint32_t, each));
+    const auto given = std::make_shared<const std::vector<std::uint32_t>>(std::move(words));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        Builder b;
+        const auto input = b.slot("x", DType::f32, vector_shape(8), Initializer::given(given));
+        LayersSlots slots;
+        const auto y = apply_layers(b, {all[i].first}, {input, 1, {}}, LayersPass{false, {}}, slots).rows;
+        b.update(b.slot("y", DType::f32, vector_shape(8), Initializer::zeros()), y);
+        const auto work = b.slot("work", DType::f32, matrix_shape(128, 128), Initializer::zeros());
+        b.update(work, b.matmul(work, work));  // without which so small a program has too large a trace
+        b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
+        const auto built = b.finish();
+        ASSERT_TRUE(built) << built.error().to_string();
+        State state = initial_state(*built, 1);
+        vm::tensor::Executor executor(built->program, vm::tensor::arith::best_backend(), nullptr);
+        ASSERT_TRUE(executor.step(state, vm::tensor::MemoryData{}, kSeed));
+        const auto slot = slot_index(built->program, "y", "missing");
+        ASSERT_TRUE(slot);
+        for (std::size_t at = 0; at < x.size(); ++at)
+            EXPECT_NEAR(static_cast<double>(__builtin_bit_cast(float, state[*slot].words[at])),
+                        all[i].second(static_cast<double>(x[at])), 1e-5)
+                << "activation " << i << " of " << x[at];
+    }
 }
 
 TEST(Layers, learn_where_a_spot_is) {

@@ -63,6 +63,31 @@ TEST(NetworkFit, of_rows_and_targets) {
     EXPECT_EQ(rows->layers().loss, LayersSpec::Loss::mean_squared_error);
 }
 
+TEST(NetworkFit, of_targets_that_are_described) {
+    const std::uint64_t inputs = 4 * 30 * 7;
+    const auto arrays = [&](const char* described, std::uint64_t bytes, const std::string& loss) {
+        return fitted("gru", {{inputs, described}, {bytes, {}}}, {loss, 32, "0.001", 0});
+    };
+    const char* const wholes = R"({"dtype":"f32","targets":{"dtype":"i32","elements":14}})";
+    const auto whole = arrays(wholes, 4 * 2 * 7, "mse");
+    ASSERT_TRUE(whole) << whole.error().to_string();
+    EXPECT_EQ(whole->data[1].type, DataType::i32) << "numbers of a table that are all whole";
+    EXPECT_EQ(error_of(arrays(wholes, 2 * 2 * 7, "mse")), "fit.wrong_data");
+    const char* const numbers = R"({"dtype":"f32","targets":{"dtype":"f32","elements":14}})";
+    const auto regression = arrays(numbers, 4 * 2 * 7, "");
+    ASSERT_TRUE(regression) << regression.error().to_string();
+    EXPECT_EQ(regression->layers().loss, LayersSpec::Loss::mean_squared_error);
+    EXPECT_EQ(error_of(arrays(numbers, 4 * 7, "cross_entropy")), "fit.wrong_data") << "numbers are no classes";
+    const auto labels = arrays(R"({"dtype":"f32","labels":{"dtype":"u16"}})", 2 * 7, "");
+    ASSERT_TRUE(labels) << labels.error().to_string();
+    EXPECT_EQ(labels->layers().loss, LayersSpec::Loss::cross_entropy);
+    EXPECT_EQ(labels->data[1].type, DataType::u16);
+    const auto beside = fitted("gru", {{inputs, {}}, {4 * 2 * 7, R"({"dtype":"f32"})"}});
+    ASSERT_TRUE(beside) << beside.error().to_string();
+    EXPECT_EQ(beside->layers().loss, LayersSpec::Loss::mean_squared_error);
+    EXPECT_EQ(error_of(arrays(R"({"targets":{"dtype":"f64"}})", 4 * 7, "")), "fit.bad_description");
+}
+
 TEST(NetworkFit, of_tokens) {
     const auto next = fitted("gpt", {{1000, {}}});
     ASSERT_TRUE(next) << next.error().to_string();
@@ -91,6 +116,11 @@ TEST(NetworkFit, refuses_what_does_not_fit) {
     EXPECT_EQ(error_of(fitted("resnet", {{768, R"({"dtype":"f64"})"}, {1, {}}})), "fit.bad_description");
     EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {1, {}}}, {"", 0, "1", 0})), "arch.out_of_range");
     EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {4, {}}}, {"hinge", 1, "1", 0})), "arch.unknown_loss");
+    EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {9, {}}}, {"hinge", 1, "1", 0})), "arch.unknown_loss")
+        << "the loss that there is not, before the targets that do not fit it";
+    for (const char* const rate : {"0,1", "fast", "\"1\"", ""})
+        EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {1, {}}}, {"", 1, rate, 0})), "fit.bad_rate") << rate;
+    EXPECT_EQ(error_of(fitted("resnet", {{768, {}}, {1, {}}}, {"", 1, "-1", 0})), "arch.out_of_range");
     Network open = network_of("resnet");
     open.input_dims[2] = open.input_dims[3] = 0;
     const auto fit = [&](const std::vector<DataFile>& data) {
@@ -100,6 +130,17 @@ TEST(NetworkFit, refuses_what_does_not_fit) {
     EXPECT_EQ(fit({{768, {}}, {1, {}}}), "fit.unknown_dims");
     EXPECT_EQ(fit({{768, R"({"dtype":"u8","height":16,"width":16,"channels":3})"}, {1, {}}}), "none");
     EXPECT_EQ(fit({{768, R"({"height":1e18,"width":16})"}, {1, {}}}), "fit.unknown_dims");
+}
+
+TEST(NetworkFit, says_what_the_files_were_taken_for) {
+    const auto bytes = fitted("resnet", {{4 * 768, {}}, {1, {}}});
+    ASSERT_FALSE(bytes);
+    EXPECT_EQ(bytes.error().to_string(),
+              "fit.wrong_data: 1 bytes of targets; 4 examples of 768 elements of u8 (no description beside the file) "
+              "have 4 targets of 1, 2 or 4 bytes");
+    const auto described = fitted("resnet", {{4 * 100, R"({"dtype":"f32"})"}, {1, {}}});
+    ASSERT_FALSE(described);
+    EXPECT_EQ(described.error().to_string(), "fit.wrong_data: 100 elements of f32, an example has 768");
 }
 
 }  // namespace

@@ -355,6 +355,46 @@ TEST(Network, broadcasts_more_than_four_dims_where_they_join) {
     EXPECT_EQ(error_of(apart, Numbers(32, 1), 2).substr(0, 17), "onnx.unsupported:");
 }
 
+// The files of tests/vectors/onnx have all other operations.
+TEST(Network, operations_of_no_file_compute_what_the_standard_says) {
+    const Numbers x{-2, -0.5F, 1, 3};
+    const auto expect = [&](const std::vector<NetworkNode>& nodes, const Numbers& wanted) {
+        const std::string& op = nodes[nodes.size() > 1 && nodes.back().op == "Where" ? nodes.size() - 2 : 0].op;
+        const auto found = numbers_of(outputs_of(small(nodes, {{"w", floats({1, 4}, {-2, 0, 1, 2})},
+                                                               {"one", floats({1}, {1})},
+                                                               {"zero", floats({1}, {0})},
+                                                               {"axis", whole({1}, {1})},
+                                                               {"thrice", whole({2}, {3, 4})},
+                                                               {"pairs", whole({3}, {1, 2, 2})}}),
+                                                 x, 1));
+        ASSERT_EQ(found.size(), wanted.size()) << op;
+        for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-6F) << op << " at " << i;
+    };
+    const auto truth = [&](std::vector<NetworkNode> nodes, const Numbers& wanted) {
+        nodes.push_back(node("Where", {"c", "one", "zero"}, {"y"}));
+        expect(nodes, wanted);
+    };
+    expect({node("Tanh", {"x"}, {"y"})}, {std::tanh(-2.0F), std::tanh(-0.5F), std::tanh(1.0F), std::tanh(3.0F)});
+    expect({node("Selu", {"x"}, {"y"})}, {-1.5201665F, -0.6917582F, 1.050701F, 3.152103F});
+    expect({node("Reciprocal", {"x"}, {"y"})}, {-0.5F, -2, 1, 1.0F / 3});
+    expect({node("HardSigmoid", {"x"}, {"y"})}, {0.1F, 0.4F, 0.7F, 1});
+    expect({node("Abs", {"x"}, {"a"}), node("Log", {"a"}, {"y"})}, {std::log(2.0F), std::log(0.5F), 0, std::log(3.0F)});
+    expect({node("Max", {"x", "w"}, {"y"})}, {-2, 0, 1, 3});
+    expect({node("Min", {"x", "w"}, {"y"})}, {-2, -0.5F, 1, 2});
+    expect({node("Sum", {"x", "w", "x"}, {"y"})}, {-6, -1, 3, 8});
+    expect({node("ReduceSum", {"x", "axis"}, {"y"})}, {1.5F});
+    expect({node("Expand", {"x", "thrice"}, {"y"})}, {-2, -0.5F, 1, 3, -2, -0.5F, 1, 3, -2, -0.5F, 1, 3});
+    expect({node("Reshape", {"x", "pairs"}, {"a"}), node("GlobalMaxPool", {"a"}, {"y"})}, {-0.5F, 3});
+    truth({node("Greater", {"x", "w"}, {"c"})}, {0, 0, 0, 1});
+    truth({node("GreaterOrEqual", {"x", "w"}, {"c"})}, {1, 0, 1, 1});
+    truth({node("Less", {"x", "w"}, {"c"})}, {0, 1, 0, 0});
+    truth({node("LessOrEqual", {"x", "w"}, {"c"})}, {1, 1, 1, 0});
+    const std::vector<NetworkNode> both{node("LessOrEqual", {"x", "w"}, {"a"}), node("Greater", {"x", "w"}, {"b"})};
+    truth({both[0], node("Not", {"a"}, {"c"})}, {0, 0, 0, 1});
+    truth({both[0], node("GreaterOrEqual", {"x", "w"}, {"b"}), node("And", {"a", "b"}, {"c"})}, {1, 0, 1, 0});
+    truth({both[1], node("Equal", {"x", "w"}, {"a"}), node("Or", {"a", "b"}, {"c"})}, {1, 0, 1, 1});
+}
+
 TEST(Network, dropout_is_drawn_by_the_key_in_training_alone) {
     const auto network = small({node("Dropout", {"x", "r", "t"}, {"a"}), node("Dropout", {"x", "r", "t"}, {"b"}),
                                 node("Concat", {"a", "b"}, {"y"}, {{"axis", std::int64_t{1}}})},

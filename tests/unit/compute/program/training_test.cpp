@@ -494,7 +494,9 @@ TEST(StateFile, reads_back_states_and_refuses_others) {
     EXPECT_FALSE(write_state(program, wrong));
     const auto model = export_model(program, state);
     ASSERT_TRUE(model);
-    EXPECT_EQ(read_state(program, *model).error().name, "state_file.not_a_state");
+    EXPECT_EQ(read_state(program, *model).error().to_string(),
+              "state_file.not_a_state: its format is pt, a state's is quern-state-1; an exported model has parameters "
+              "alone");
     const auto content = read_safetensors(*model);
     ASSERT_TRUE(content);
     EXPECT_NE(content->find("h.0.attn.w_qkv"), nullptr);
