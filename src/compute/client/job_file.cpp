@@ -1,5 +1,7 @@
 #include "compute/client/job_file.h"
 
+#include <filesystem>
+
 #include "chain/types/json_codec.h"
 #include "compute/client/options.h"
 #include "crypto/hash.h"
@@ -29,6 +31,8 @@ Hash32 training_id(const chain::types::TaskSubmitPayload& spec) {
 }
 
 Expected<JobFile> JobFile::open(const std::string& out) {
+    std::error_code unknown;
+    if (std::filesystem::is_directory(out, unknown)) return fail("train.out_is_a_folder", out + ": --out names a file");
     const std::string folder = job_folder(out);
     QUERN_CHECK(fs::create_directories(folder, 0700));
     QUERN_TRY(fs::LockFile lock, fs::LockFile::acquire(folder + "/lock"));

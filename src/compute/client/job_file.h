@@ -49,7 +49,7 @@ struct Job {
 class JobFile {
 public:
     // Makes the job's folder, locks it and reads the file, where there is one. Errors: fs.*; fs.locked (another
-    // process trains to this output); train.bad_job (the file is damaged, or another version's).
+    // process trains to this output); train.out_is_a_folder; train.bad_job (the file is damaged, or another version's).
     [[nodiscard]] static Expected<JobFile> open(const std::string& out);
 
     [[nodiscard]] const std::optional<Job>& job() const { return job_; }

@@ -32,6 +32,29 @@ Status check_data(const TrainOptions& options, const Architecture& model) {
     return {};
 }
 
+// Whoever numbers classes from 1, or trains on another network's labels, would pay for a training in which the
+// examples of a class that the model does not have are only pushed away from all others.
+Status check_classes(const TrainOptions& options, const Architecture& model) {
+    if (model.is_transformer() || model.layers().loss != program::LayersSpec::Loss::cross_entropy) return {};
+    const tensor::DataSet& set = model.data.back();
+    const std::string& path = options.data.back();
+    QUERN_TRY(const Bytes targets, fs::read_file(path, tensor::data_bytes(set)));
+    std::uint64_t number = 0;
+    for (std::uint64_t tile = 0; tile < tensor::data_tiles(set); ++tile) {
+        const std::size_t bytes = tensor::data_tile_bytes(set, tile);
+        const auto words = tensor::pack_data_tile(BytesView(targets).subspan(tile * vm::tensor::kTileBytes, bytes));
+        for (std::uint64_t at = 0; at < bytes / tensor::element_bytes(set.type); ++at, ++number) {
+            const std::uint32_t word = tensor::data_word(set.type, words, at);
+            if (word >= model.layers().outputs)
+                return fail("train.unknown_class", path + ": target " + std::to_string(number) + " is class " +
+                                                       std::to_string(static_cast<std::int32_t>(word)) + ", " +
+                                                       options.model + " has classes 0 to " +
+                                                       std::to_string(model.layers().outputs - 1));
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 std::uint64_t default_interval(std::uint64_t steps, std::uint64_t stride) {
@@ -47,6 +70,7 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     fit.total_steps = options.updates <= kMaxSchedule ? static_cast<std::uint32_t>(options.updates) : 0;
     QUERN_TRY(const Architecture model, program::read_model(options.model, options.data, fit));
     QUERN_CHECK(check_data(options, model));
+    QUERN_CHECK(check_classes(options, model));
     const std::uint64_t updates = options.updates != 0 ? options.updates : model.optimizer.total_steps;
     if (updates == 0) return fail("train.no_steps", options.model + " has no total_steps: give --steps");
     QUERN_TRY(program::TrainingPrograms built, program::build_training_programs(model));

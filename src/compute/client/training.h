@@ -28,7 +28,8 @@ struct Training {
 // Compiles `options.model` as quern-compile program and init do, writes program-<i>.bin and init.safetensors into
 // `folder`, and makes the specification with the data's content ids. Errors: train.no_steps (neither the command nor
 // the model says how many); train.no_data; task.wrong_data_size (data that does not fit the model; the detail says what
-// would); those of read_model(), build_training_programs() and wallet::build_spec().
+// would); train.unknown_class (a target that is none of the model's classes); those of read_model(),
+// build_training_programs() and wallet::build_spec().
 [[nodiscard]] Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder);
 
 // Exports the parameters of a final state to `out`, behind the state itself in the job's folder (state.safetensors, for

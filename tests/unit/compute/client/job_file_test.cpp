@@ -49,6 +49,17 @@ TEST_F(JobFileTest, lets_one_process_in) {
     EXPECT_EQ(second.error().name, fs::kLocked);
 }
 
+TEST_F(JobFileTest, refuses_a_folder_as_output) {
+    const std::string folder = directory_ + "/models";
+    ASSERT_TRUE(fs::create_directories(folder));
+    for (const char* const end : {"", "/"}) {
+        const auto file = JobFile::open(folder + end);
+        ASSERT_FALSE(file);
+        EXPECT_EQ(file.error().name, "train.out_is_a_folder");
+    }
+    EXPECT_FALSE(fs::exists(job_folder(folder))) << "and makes nothing beside it";
+}
+
 TEST_F(JobFileTest, refuses_what_it_cannot_mean) {
     json::Value good = chain::types::to_json(sample());
     const auto error_of = [&](const std::string& text) {

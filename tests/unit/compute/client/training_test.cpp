@@ -66,6 +66,28 @@ TEST_F(TrainingTest, names_what_does_not_fit) {
     EXPECT_EQ(error().name, "fs.not_found");
 }
 
+TEST_F(TrainingTest, names_a_class_that_the_model_does_not_have) {
+    const auto with = [&](const std::string& dtype, const Bytes& classes) {
+        options_.model = write(
+            "layers.json",
+            as_bytes(R"({"format":"quern-arch-1","model":{"type":"layers","input":{"features":1},"layers":[)"
+                     R"({"type":"linear","size":3}],"outputs":3},"data":[{"dtype":"u8","elements":2000},{"dtype":")" +
+                     dtype + R"(","elements":2000}],"batch":3,"optimizer":{"type":"sgd","lr":0.1,"total_steps":40}})"));
+        options_.data = {write("inputs.u8", Bytes(2000)), write("classes", classes)};
+        const auto made = prepare();
+        return made ? "none" : made.error().to_string();
+    };
+    Bytes classes(2000, 2);
+    EXPECT_EQ(with("u8", classes), "none");
+    classes[1700] = 3;  // who counts from 1
+    EXPECT_EQ(with("u8", classes), "train.unknown_class: " + directory_ + "/classes: target 1700 is class 3, " +
+                                       directory_ + "/layers.json has classes 0 to 2");
+    Bytes wide(8000);
+    EXPECT_EQ(with("i32", wide), "none");
+    std::fill(wide.end() - 4, wide.end(), std::uint8_t{0xff});  // -1, which elsewhere is left out
+    EXPECT_NE(with("i32", wide).find("target 1999 is class -1"), std::string::npos);
+}
+
 TEST_F(TrainingTest, needs_a_number_of_steps) {
     options_.model = write("endless.json", as_bytes(test::model_text(0)));
     EXPECT_EQ(prepare().error().name, "train.no_steps");
