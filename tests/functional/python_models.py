@@ -87,16 +87,65 @@ def tied(**how):
     return {"same": same, "moved": not torch.equal(trained["embedding.weight"], Tied().embedding.weight), "right": right}
 
 
-def refused(**how):
+def line(**how):
+    """A regression of one layer: how far it is off before and after."""
+    torch.manual_seed(1)
+    inputs, slope = torch.randn(256, 8), torch.randn(8, 1)
+    targets, losses = inputs @ slope, {}
+    for name, each, loss in (("numbers", targets, ""), ("whole", (4 * targets).round().long(), "mse")):
+        module = nn.Linear(8, 1)
+        before = F.mse_loss(module(inputs), each.float()).item()
+        module.load_state_dict(quern.train(module, (inputs, each), loss=loss, lr=0.1, local=True, **how))
+        losses[name] = [before, F.mse_loss(module(inputs), each.float()).item()]
+    return losses
+
+
+def interrupted(directory):
+    """Three calls with one directory, of modules with weights of their own: the first ends early, the others do not."""
+
+    class Ended(Exception):
+        pass
+
+    def end(event):
+        if event["event"] == "progress":
+            raise Ended
+
+    def call(seed, module=None, **how):
+        torch.manual_seed(seed)
+        return quern.train(module or Cnn(), images(128, 1), steps=200, local=True, directory=directory, **how)
+
+    events, other = [], ""
     try:
-        quern.train(Unknown() if how.pop("unknown", False) else Cnn(), images(32, 1), **how)
+        call(1, on_event=end)
+        return {}
+    except Ended:
+        pass
+    try:
+        call(1, module=nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, len(NAMES))))
+    except quern.TrainError as error:
+        other = error.name
+    call(2, on_event=lambda event: events.append(event["event"]))
+    again = call(1)
+    try:
+        call(3)
+    except quern.TrainError as error:
+        return {"events": events, "names": sorted(again), "other": other, "name": error.name}
+    return {}
+
+
+def refused(**how):
+    inputs, labels = images(32, 1)
+    dataset = {"": (inputs, labels), "short": (inputs, labels[:31]), "arrays": (inputs.numpy(), labels.numpy()),
+               "classes": (inputs, labels + 1)}[how.pop("dataset", "")]
+    try:
+        quern.train(Unknown() if how.pop("unknown", False) else Cnn(), dataset, **how)
     except quern.TrainError as error:
         return {"name": error.name, "detail": error.detail}
-    except ValueError as error:
-        return {"name": "ValueError", "detail": str(error)}
+    except (TypeError, ValueError) as error:
+        return {"name": type(error).__name__, "detail": str(error)}
     return {}
 
 
 if __name__ == "__main__":
-    case = {"cnn": cnn, "tied": tied, "refused": refused}[sys.argv[1]]
+    case = {"cnn": cnn, "tied": tied, "interrupted": interrupted, "line": line, "refused": refused}[sys.argv[1]]
     print(json.dumps(case(**json.loads(sys.argv[2]))))

@@ -62,12 +62,28 @@ class PythonTest(framework.MarketTest):
         self.assertTrue(found["moved"])
         self.assertGreater(found["right"], 0.99)
 
+    def test_numbers_are_fitted_as_numbers(self):
+        for name, (before, after) in self.script("line", steps=300).items():
+            self.assertLess(after, before / 20, name)
+
+    def test_what_was_interrupted_goes_on_with_its_own_weights(self):
+        found = self.script("interrupted", directory=self.place("interrupted"))
+        self.assertEqual(found["other"], "train.other_job", "another network does not take its place")
+        self.assertEqual(found["events"][0], "resumed")
+        self.assertIn("conv1.weight", found["names"])
+        self.assertEqual(found["name"], "train.other_job", "after its end other weights are another training")
+
     def test_what_cannot_be_trained_is_named(self):
         unknown = self.script("refused", unknown=True, steps=3, local=True, loss="mse")
         self.assertEqual(unknown["name"], "onnx.unsupported_op")
         self.assertIn("(CumSum", unknown["detail"])
         self.assertEqual(self.script("refused", steps=3, local=True, loss="hinge")["name"], "arch.unknown_loss")
         self.assertEqual(self.script("refused", steps=3)["name"], "ValueError")
+        for dataset, name, word in (("short", "ValueError", "(31,)"), ("arrays", "TypeError", "torch.as_tensor"),
+                                    ("classes", "train.unknown_class", "is class 4")):
+            wrong = self.script("refused", dataset=dataset, steps=3, local=True)
+            self.assertEqual(wrong["name"], name)
+            self.assertIn(word, wrong["detail"])
         account = self.net.accounts["submitter"]
         paid = {"steps": 3, "node": self.net.nodes[0].url, "keystore": account.keystore,
                 "password_file": account.password_file, "options": [*TERMS[4:], *WINDOWS]}

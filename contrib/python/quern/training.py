@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Event = Mapping[str, Any]
 
 INPUT, OUTPUT = "input", "output"  # what the exported network calls them
+TRAINED = "trained.safetensors"
+UNDER_WAY = ("local", "submitting", "following")  # stages of a job file
 
 
 class TrainError(Exception):
@@ -202,7 +204,11 @@ def _tensors(dataset: Any) -> tuple[torch.Tensor, ...]:
     if isinstance(dataset, torch.Tensor):
         return (dataset,)
     if isinstance(dataset, (tuple, list)) and all(isinstance(each, torch.Tensor) for each in dataset):
+        if not 1 <= len(dataset) <= 2 or any(len(each) != len(dataset[0]) for each in dataset):
+            raise ValueError(f"inputs and targets of as many examples, not {[tuple(each.shape) for each in dataset]}")
         return tuple(dataset)
+    if isinstance(dataset, tuple) or not hasattr(dataset, "__getitem__"):
+        raise TypeError(f"two tensors (torch.as_tensor makes one of an array), or a torch Dataset, not {type(dataset).__name__}")
     columns = zip(*(dataset[i] for i in range(len(dataset))))
     return tuple(torch.stack([torch.as_tensor(value) for value in column]) for column in columns)
 
@@ -230,6 +236,37 @@ def export(module: torch.nn.Module, example: torch.Tensor, path: str, opset: int
     return kept
 
 
+def _place_model(module: torch.nn.Module, folder: str, new: str, model: str) -> None:
+    """Puts an exported network in the place of an earlier one. Where a training of that one is under way it stays, if the
+    two differ in their weights alone: a script that is run again makes its module with other random weights, and what
+    was begun, and perhaps paid for, goes on with its own."""
+
+    def without_weights(path: str) -> bytes:
+        with open(path, "rb") as file:
+            content = bytearray(file.read())
+        places, weights = initializers_of(content), module.state_dict()
+        for begin, end in (places[name] for name in places if name in weights):
+            content[begin:end] = bytes(end - begin)
+        return bytes(content)
+
+    if _stage(folder) not in UNDER_WAY or not os.path.exists(model):
+        os.replace(new, model)
+        return
+    same = without_weights(new) == without_weights(model)
+    os.remove(new)
+    if not same:
+        raise TrainError("train.other_job", f"another network is trained in {folder}: choose another directory")
+
+
+def _stage(folder: str) -> str | None:
+    """What the job file in a folder of train() is at; None where there is none."""
+    try:
+        with open(os.path.join(folder, TRAINED + ".job.json")) as file:
+            return str(json.load(file)["stage"])
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+
+
 def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | None = None, loss: str = "",
           batch: int = 32, lr: float = 1e-3, optimizer: Mapping[str, Any] | None = None, context: int | None = None,
           local: bool = False, node: str = "http://127.0.0.1:8545", keystore: str | None = None,
@@ -242,10 +279,11 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
     steps       updates of the optimizer
     budget      "5qrn": the most that the task may cost on the market; needs `keystore` and `password_file`
     local       on this machine instead, without chain and money; the same arithmetic, the same bits
-    loss        cross_entropy, mse, binary_cross_entropy or next_token; "": by what the module gives
+    loss        cross_entropy, mse, binary_cross_entropy or next_token; "": next_token of tokens alone, mse of targets
+                that are no whole numbers, else cross_entropy
     optimizer   fields of an architecture file's optimizer; default AdamW with rate `lr`
     directory   where model, data and what quern-train keeps lie. With one given, the same call goes on where it was
-                interrupted, and never pays twice. Default: a temporary one
+                interrupted, with the weights that it began with, and never pays twice. Default: a temporary one
     options     more of quern-train's own
     on_event    is told each event (doc/training.md, "For scripts")
 
@@ -264,7 +302,8 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
         os.makedirs(folder, exist_ok=True)
         path = lambda name: os.path.join(folder, name)
         example = tensors[0][:2 * context].reshape(2, context).long() if tokens else tensors[0][:2]
-        frozen = export(module, example, path("model.onnx"))
+        frozen = export(module, example, path("exported.onnx"))
+        _place_model(module, folder, path("exported.onnx"), path("model.onnx"))
         data = [path(name) for name in (("tokens",) if tokens else ("inputs", "targets"))]
         for file, tensor in zip(data, tensors, strict=True):
             _write_words(file, tensor)
@@ -279,7 +318,7 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
         with open(path("arch.json"), "w") as file:
             json.dump(architecture, file)
 
-        arguments = ["--model", path("arch.json"), "--data", *data, "--out", path("trained.safetensors"), "--steps",
+        arguments = ["--model", path("arch.json"), "--data", *data, "--out", path(TRAINED), "--steps",
                      str(steps), "--seed", str(seed), *options]
         if local:
             arguments.append("--local")
@@ -290,7 +329,7 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
         for event in follow(arguments):
             if on_event is not None:
                 on_event(event)
-        return _state_dict(module, read_safetensors(path("trained.safetensors")), torch)
+        return _state_dict(module, read_safetensors(path(TRAINED)), torch)
     finally:
         if directory is None:
             shutil.rmtree(folder, ignore_errors=True)
