@@ -8,6 +8,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -95,9 +96,10 @@ def show(row):
     """One row of the table, as lines."""
     if row["failure"]:
         return [f"{row['name']:20s} FAILED  {row['failure']}"]
-    told = textwrap.wrap(f"{row['what']}. Caught by {row['caught']}.", 60)
+    width = max(24, shutil.get_terminal_size((115, 24)).columns - 55)  # behind the numbers
+    told = textwrap.wrap(f"{row['what']}. Caught by {row['caught']}.", width)
     if row["known"]:
-        told += textwrap.wrap(f"Known: {row['known']}", 60)
+        told += textwrap.wrap(f"Known: {row['known']}", width)
     head = f"{row['name']:20s} {qrn(row['gain']):>10s} {qrn(-row['lost']) if row['lost'] else '0':>10s} {row['seconds']:6.0f} s  "
     return [head + told[0], *(" " * len(head) + line for line in told[1:])]
 

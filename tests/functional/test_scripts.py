@@ -143,6 +143,15 @@ class DocumentsTest(unittest.TestCase):
                 self.assertTrue(re.search(rf"`{event}(\(.*\)` \| {indexed} \||`)", market + staking))
 
 
+class PicturesTest(unittest.TestCase):
+    def test_as_many_stand_side_by_side_as_a_terminal_has_columns_for(self):
+        pictures = [[f"{letter}{letter}", letter * 2] for letter in "abc"]
+        self.assertEqual(list(demo.side_by_side(pictures, None)), ["| aa | bb | cc |"] * 2)
+        self.assertEqual(list(demo.side_by_side(pictures, 18)), ["| aa | bb | cc |"] * 2)
+        self.assertEqual(list(demo.side_by_side(pictures, 17)), ["| aa | bb |"] * 2 + ["| cc |"] * 2)
+        self.assertEqual(list(demo.side_by_side(pictures, 3)), ["| aa |"] * 2 + ["| bb |"] * 2 + ["| cc |"] * 2)
+
+
 class ProgressTest(unittest.TestCase):
     """What the demo says while it waits, from a task as the node shows it and the workers' logs."""
 

@@ -64,6 +64,15 @@ def bar(values, width=60, height=10):
     return "\n".join(lines + ["         +" + "-" * len(gap.join("-" * len(columns)))])
 
 
+def side_by_side(pictures, room):
+    """Lines of pictures, as many beside each other as a terminal of `room` columns has place for (None: all)."""
+    each = len(pictures[0][0]) + len(" | ")
+    beside = len(pictures) if room is None else max(1, (room - len("  |")) // each)
+    for first in range(0, len(pictures), beside):
+        for line in zip(*pictures[first:first + beside]):
+            yield "| " + " | ".join(line) + " |"
+
+
 class Progress:
     """A line every few seconds while a task is trained, verified or disputed: from the chain, and for what is not yet
     there from the workers' logs."""
@@ -163,14 +172,17 @@ class Demo:
             hang_up()
 
     @staticmethod
-    def folded(line):
+    def room():
+        """Columns that a terminal leaves to a line; None where it goes into a file."""
+        return max(shutil.get_terminal_size().columns - len("[  99.9 s] "), 40) if sys.stdout.isatty() else None
+
+    def folded(self, line):
         """The line as a terminal can show it; whole where it goes into a file."""
-        if not sys.stdout.isatty():
+        room = self.room()
+        if room is None:
             return [line]
-        room = shutil.get_terminal_size().columns - len("[  99.9 s] ")
         indent = " " * (len(line) - len(line.lstrip()) + 4)
-        return textwrap.wrap(line, max(room, 40), subsequent_indent=indent, drop_whitespace=True,
-                             break_on_hyphens=False) or [""]
+        return textwrap.wrap(line, room, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False) or [""]
 
     def phase(self, name):
         now = time.monotonic()
@@ -237,9 +249,10 @@ class Demo:
             images = file.read()
         self.say(f"of {found['examples']} images that it has not seen it names {100 * found['accuracy']:.1f} % rightly; the first:")
         shown = [picture(images[i * SIDE * SIDE:(i + 1) * SIDE * SIDE]) for i in range(NETWORK_SHOWN)]
-        for line in zip(*shown):
-            self.say("  | " + " | ".join(line) + " |")
-        self.say("  | " + " | ".join(f"{NAMES[found['predicted'][i]]:{2 * SIDE}s}" for i in range(NETWORK_SHOWN)) + " |")
+        for i, drawn in enumerate(shown):
+            drawn.append(f"{NAMES[found['predicted'][i]]:{2 * SIDE}s}")
+        for row in side_by_side(shown, self.room()):
+            self.say("  " + row)
         self.show_money(task)
 
     def disputed_task(self):
@@ -279,8 +292,11 @@ class Demo:
         """Two of tests/attacks, each on a network of its own: what they brought whoever tried, and what caught them."""
         self.phase("two attacks")
         self.say("of those that were thought of, two; all of them in a table: contrib/attacks.sh, doc/attacks.md")
+        environment = {**os.environ, "TMPDIR": self.options.directory}
+        if self.room() is not None:
+            environment["COLUMNS"] = str(self.room() - 2)
         runner = popen([sys.executable, os.path.join(ROOT, "tests", "attacks", "run.py"), *ATTACKS], text=True,
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": self.options.directory})
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
         try:
             for line in runner.stdout:
                 self.say("  " + line.rstrip())
@@ -317,7 +333,7 @@ class Demo:
         spec = spec_options(net, job, steps, interval, bid_s=8, challenge_s=8)
         cost = price(spec)
         self.say(f"price before signing: {cost['totalWorkUnits']} work units for {steps} steps at no more than "
-                 f"{cost['priceCapPerWorkUnit']} grains: {cost['reward']['qrn']} QRN for the solver, "
+                 f"{int(cost['priceCapPerWorkUnit']) / 10**9:g} gwei each: {cost['reward']['qrn']} QRN for the solver, "
                  f"{cost['verifiers']} x {cost['verifierFee']['qrn']} for verifiers, escrow {cost['escrow']['qrn']} QRN")
         number = submit(net, net.accounts["submitter"], spec)
         held = int(net.node.task_get(number)["escrow"], 16)
@@ -330,7 +346,7 @@ class Demo:
             more = ""
             if state_of(task) == "assigned":
                 seat = task["seats"][0]
-                more = f": {net.name_of(seat['solver'])} won at {int(seat['price'], 16)} grains a work unit"
+                more = f": {net.name_of(seat['solver'])} won at {int(seat['price'], 16) / 10**9:g} gwei a work unit"
             if state_of(task) == "custody":
                 more = ": " + ", ".join(net.name_of(r["verifier"]) for r in task["claim"]["reports"])
             self.say(f"task {number} {state_of(task)} ({reason_of(task)}){more}")
