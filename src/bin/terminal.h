@@ -1,4 +1,5 @@
-// What the programs share at the shell: questions without echo, usage errors. Used by src/bin only; main thread.
+// What the programs share at the shell: questions without echo, usage errors. Used by src/bin, quern-sim and
+// quern-bench; main thread.
 #pragma once
 
 #include <termios.h>
@@ -39,6 +40,14 @@ inline int complain(const char* program, const Error& error, int code = kExitFai
     return {};
 }
 
+// The first word that no option is called by; CLI11 asks for what is required before it names such a word, which may be
+// the required option misspelled.
+[[nodiscard]] inline std::string unknown_option(const CLI::App& app) {
+    for (const std::string& word : app.remaining(true))
+        if (word.size() > 1 && word.starts_with('-')) return word.substr(0, word.find('='));
+    return {};
+}
+
 // Parses the command line of `program`, by which help and complaints call it; the exit code when there is nothing more
 // to do (help, version, wrong options).
 [[nodiscard]] inline std::optional<int> parse_command_line(CLI::App& app, const char* program, int argc,
@@ -54,10 +63,12 @@ inline int complain(const char* program, const Error& error, int code = kExitFai
         const std::string help = std::string(program) + (chosen.empty() ? "" : " " + chosen[0]->get_name()) + " --help";
         // CLI11 asks for a subcommand before it looks at the words that it did not know.
         const bool unknown_command = chosen.empty() && !unknown.empty() && !app.get_subcommands({}).empty();
-        return complain(
-            program,
-            (unknown_command ? "there is no command " + unknown[0] : std::string(error.what())) + "; see " + help,
-            kExitUsage);
+        std::string what = error.what();
+        if (unknown_command)
+            what = "there is no command " + unknown[0];
+        else if (const std::string option = unknown_option(app); !option.empty())
+            what = "there is no option " + option;
+        return complain(program, what + "; see " + help, kExitUsage);
     }
     if (const std::string wrong = negative_count(app); !wrong.empty()) return complain(program, wrong, kExitUsage);
     return std::nullopt;

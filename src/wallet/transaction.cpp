@@ -95,7 +95,8 @@ Expected<Transaction> make_native(const TxFields& fields, NativeKind kind, Bytes
 
 Expected<NativeKind> kind_named(std::string_view name) {
     const auto* kind = types::find_kind(name);
-    if (kind == nullptr) return fail("wallet.unknown_kind", std::string(name));
+    if (kind == nullptr)
+        return fail("wallet.unknown_kind", std::string(name) + ": doc/market.md, \"Kinds\", has the names");
     return kind->kind;
 }
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <regex>
 
-#include "base/args.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "bench/cases.h"
+#include "bin/terminal.h"
 #ifdef QUERN_WITH_TORCH
 #include "compute/torch/torch_executor.h"
 #endif
@@ -96,11 +96,7 @@ int run(int argc, char** argv) {
         },
         "length of a sample in milliseconds (20)");
     app.add_flag("--list", list, "list the cases and end");
-    try {
-        app.parse(arguments_for_cli11(argc, argv));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error);
-    }
+    if (const auto code = parse_command_line(app, "quern-bench", argc, argv)) return *code;
     if (list) {
         for (const Case& entry : all_cases())
             std::printf("%-15s %s\n", std::string(entry.name).c_str(), std::string(entry.about).c_str());

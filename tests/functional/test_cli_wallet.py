@@ -92,7 +92,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("Is quernd running?", done.stderr)
 
     def test_every_program_has_the_same_exit_codes_and_a_version(self):
-        for name in ("quernd", "quern-worker", "quern-cli", "quern-wallet", "quern-genesis", "quern-compile"):
+        for name in ("quernd", "quern-worker", "quern-cli", "quern-wallet", "quern-genesis", "quern-compile", "quern-train"):
             self.assertEqual(command(name, "--bogus").returncode, 2, name)
             shown = command(name, "--version")
             self.assertEqual((shown.returncode, shown.stdout.split()[0]), (0, name), shown)
@@ -103,7 +103,8 @@ class CliTest(unittest.TestCase):
         self.assertEqual(command("quern-genesis", "validate", "/no/such/file").returncode, 1)
 
     def test_every_complaint_names_the_program_and_what_it_is_about(self):
-        for name, word in (("quernd", "--bogus"), ("quern-cli", "-bogus"), ("quern-worker", "--datadir")):
+        for name, word in (("quernd", "--bogus"), ("quern-cli", "-bogus"), ("quern-worker", "no option --bogus"),
+                           ("quern-train", "no option --bogus")):
             refused = command(name, "--bogus").stderr
             self.assertTrue(refused.startswith(f"{name}: "), refused)
             self.assertIn(word, refused)
@@ -113,6 +114,9 @@ class CliTest(unittest.TestCase):
             self.assertIn("A subcommand is required", command(name).stderr)
         self.assertEqual(command("quern-wallet", "transfer", "--to", BOB, "--amount", "1").stderr,
                          "quern-wallet: --nonce is required; see quern-wallet transfer --help\n")
+        # An option that is misspelled is not said to be missing.
+        self.assertEqual(command("quern-wallet", "transfer", "--nonce", "0", "--to", BOB, "--amont=1").stderr,
+                         "quern-wallet: there is no option --amont; see quern-wallet transfer --help\n")
 
     def test_a_worker_says_which_option_is_wrong(self):
         key = ["--datadir", self.path("worker"), "--key", self.alice.keystore, "--password-file", self.alice.password_file]

@@ -128,6 +128,7 @@ class TextDataset(unittest.TestCase):
             self.assertIn(error, self.run_program("dataset", "--vocab", vocabulary, "--out", "out", "text", code=1))
         for name in ("deep", "loop", "twice", "text"):
             os.remove(self.path(name + ".json"))
+        self.assertIn("compile.no_vocabulary: text.json is missing", self.run_program("arch", "--data", "text", "--out", "out", code=1))
         for size in ("256", "65537", "x"):
             self.assertIn("--vocab-size", self.run_program("dataset", "--vocab-size", size, "--out", "out", "text", code=2))
         self.assertIn("excludes", self.run_program("dataset", "--vocab-size", "300", "--vocab", "data.u16.json", "--out", "out",

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <thread>
 
-#include "base/args.h"
 #include "base/log.h"
+#include "bin/terminal.h"
 #include "sim/bugs.h"
 #include "sim/market/command.h"
 #include "sim/simulation.h"
@@ -55,11 +55,7 @@ int main(int argc, char** argv) {
     app.add_flag("--stop", stop, "at the first seed that fails");
     app.add_flag("--forgeries", list_forgeries, "print how often each kind of forgery was tried");
     app.add_option("--bug", bug_name, "plant a protocol bug by name, to see it found");
-    try {
-        app.parse(arguments_for_cli11(argc, argv));
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error);
-    }
+    if (const auto code = parse_command_line(app, "quern-sim", argc, argv)) return *code;
     auto bug = sim::sdbft::PlantedBug::none;
     if (!bug_name.empty()) {
         const auto found = sim::bug_from_name(bug_name);

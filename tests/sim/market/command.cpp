@@ -9,8 +9,8 @@
 #include <fstream>
 #include <limits>
 
-#include "base/args.h"
 #include "base/log.h"
+#include "bin/terminal.h"
 #include "sim/market/money.h"
 #include "sim/market/scenario.h"
 #include "sim/market/tables.h"
@@ -202,17 +202,10 @@ int market_command(std::span<const char* const> arguments) {
     app.add_option("--table", table, "writes a table of formulas to --csv or the terminal");
     app.add_flag("--details", details, "what was received and lost for what");
     app.add_flag("--beyond-limits", beyond, "take parameters that no genesis file may have");
-    std::vector<std::string> reversed;
-    {
-        std::vector<const char*> all{"market"};
-        all.insert(all.end(), arguments.begin(), arguments.end());
-        reversed = arguments_for_cli11(static_cast<int>(all.size()), all.data());
-    }
-    try {
-        app.parse(reversed);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error);
-    }
+    std::vector<const char*> all{"market"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    if (const auto code = parse_command_line(app, "quern-sim market", static_cast<int>(all.size()), all.data()))
+        return *code;
     (void)log::configure({.level = log::Level::off});
     if (show_list) {
         list();
