@@ -183,7 +183,7 @@ std::string describe_as_text(const Program& program, std::uint64_t bytes) {
     row(text, "work units of its commitment", grouped(sizes.commit_work));
     row(text, "bytes of the state", grouped(sizes.state_bytes));
     row(text, "bytes of memory at most", grouped(sizes.peak_bytes));
-    row(text, "bytes of all nodes' outputs", grouped(sizes.trace_bytes));
+    row(text, "bytes that a dispute hashes", grouped(sizes.trace_bytes));
     row(text, "bytes of data that a step reads at most", grouped(sizes.window_bytes));
     for (std::size_t i = 0; i < program.header.data.size(); ++i)
         row(text, "elements of data tensor " + std::to_string(i), grouped(program.header.data[i].elements),

@@ -73,7 +73,7 @@ Status check_sizes(const ProgramHeader& header) {
     };
     if (!is_size(sizes.state_bytes, header.slot_count) || tiles(sizes.state_bytes) < header.slot_count)
         return fail("program.wrong_sizes", "a state of " + std::to_string(sizes.state_bytes) + " bytes");
-    if (!is_size(sizes.trace_bytes, header.node_count))
+    if (!is_size(sizes.trace_bytes, std::uint64_t{header.node_count} + 1))
         return fail("program.wrong_sizes", "a trace of " + std::to_string(sizes.trace_bytes) + " bytes");
     if (!is_size(sizes.peak_bytes, header.node_count + 2 * header.slot_count) || sizes.peak_bytes < sizes.state_bytes)
         return fail("program.wrong_sizes", "a peak of " + std::to_string(sizes.peak_bytes) + " bytes");
@@ -86,11 +86,11 @@ Status check_sizes(const ProgramHeader& header) {
     if (header.work_units > kMaxWorkUnits || sizes.commit_work > kMaxWorkUnits - header.work_units)
         return fail("program.too_much_work", std::to_string(header.work_units) + " work units in a step and " +
                                                  std::to_string(sizes.commit_work) + " in its commitment");
-    const std::uint64_t most = kMaxTraceFactor * step_work(header);
+    const std::uint64_t most = kMaxTraceFactor * step_work(header) + kTraceAllowance;
     const std::uint64_t work = tiles(sizes.trace_bytes) * kTileHashWork;
     if (work <= most) return {};
     return fail("program.trace_too_large",
-                "to hash all outputs takes " + std::to_string(work) + " work units, at most " + std::to_string(most));
+                "what a dispute hashes takes " + std::to_string(work) + " work units, at most " + std::to_string(most));
 }
 
 }  // namespace

@@ -35,14 +35,18 @@ inline constexpr std::size_t kMaxInputs = 4;
 inline constexpr std::size_t kMaxProgramBytes = 8U << 20;
 // Of a step, its commitment included; exact in JSON numbers.
 inline constexpr std::uint64_t kMaxWorkUnits = 1ULL << 53;
-// A step's outputs must not take more than so many times its work and the hashing of its state to hash: views cost next
-// to nothing to execute, and who disputes hashes them all within its clock.
+// What a dispute hashes of a step must not take more than so many times its work and the hashing of its state: views
+// cost next to nothing to execute, and who disputes hashes them all within its clock. Three seconds of it are any
+// step's.
 inline constexpr std::uint64_t kMaxTraceFactor = 64;
+inline constexpr std::uint64_t kTraceAllowance = 1ULL << 28;  // work units
+// A disputed tile's micro-states are made and hashed twice, and making one takes as long as hashing it.
+inline constexpr std::uint64_t kMicroTraceFactor = 4;
 inline constexpr std::uint64_t kTileHashWork = 410;  // of 4,096 bytes
 // No sum wraps: a tensor of n elements has at most n tiles.
 static_assert((kMaxNodes + 2 * kMaxSlots) * kMaxTensorElements <= ~std::uint64_t{0} / kTileBytes);
-static_assert(kMaxNodes * kMaxTensorElements <= ~std::uint64_t{0} / kTileHashWork);
-static_assert(kMaxWorkUnits <= ~std::uint64_t{0} / kMaxTraceFactor);
+static_assert((kMaxNodes + 1) * kMaxTensorElements <= ~std::uint64_t{0} / kTileHashWork);
+static_assert(kMaxWorkUnits <= (~std::uint64_t{0} - kTraceAllowance) / kMaxTraceFactor);
 
 struct Node {
     Op op = Op::full;
@@ -90,8 +94,9 @@ struct DataSet {
 
 // What follows from a program's nodes, slots and updates, beside its work (doc/program-format.md, "Sizes").
 struct ProgramSizes {
-    std::uint64_t commit_work = 0;   // work units: what hashing the state once costs
-    std::uint64_t trace_bytes = 0;   // tiles of all nodes' outputs
+    std::uint64_t commit_work = 0;  // work units: what hashing the state once costs
+    std::uint64_t trace_bytes =
+        0;  // what a dispute hashes: tiles of all nodes' outputs, and of one tile's micro-states
     std::uint64_t window_bytes = 0;  // of the tiles of data that a step reads at most
     std::uint64_t peak_bytes = 0;    // of a step that updates in place: the state and what is alive at once
     std::uint64_t state_bytes = 0;   // tiles of all slots

@@ -174,7 +174,7 @@ constexpr std::array<Rule, 14> kRules{{
 }};
 static_assert(covers(kRules, [](const OpInfo& info) { return info.kind != OpKind::structural; }));
 
-// Cost of a node in fused multiply-adds. Fits: an operand has at most 2^31 elements, so a matmul at most 2^62.
+// Cost of a node in fused multiply-adds. Fits: an operand has at most 2^31 elements, so a matmul of tiles at most 2^58.
 std::uint64_t node_cost(const Node& node, const OpInfo& info, std::span<const OperandType> inputs, bool copies) {
     const std::uint64_t out = node.shape.elements();
     const auto in = [&](std::size_t i) { return i < inputs.size() ? inputs[i].shape.elements() : 0; };
@@ -184,8 +184,12 @@ std::uint64_t node_cost(const Node& node, const OpInfo& info, std::span<const Op
         const arith::ElementOpInfo* const element = arith::find_element_op(node.element);
         per_output = element == nullptr ? 1 : element->work;
     } else if (info.micro_steps == MicroSteps::inner_tiles) {
+        // As if sides were multiples of 32: narrow products wait for their operands' words.
         const bool known = !inputs.empty() && !node.attributes.empty();
-        per_output = known ? inputs[0].shape.dims[node.attributes[0] != 0 ? 2 : 3] : 1;
+        const std::uint64_t inner = known ? inputs[0].shape.dims[node.attributes[0] != 0 ? 2 : 3] : 1;
+        const auto whole = [](std::uint64_t side) { return (side + kTileSide - 1) / kTileSide * kTileSide; };
+        return node.shape.leading() * whole(node.shape.rows()) * whole(node.shape.columns()) *
+               (inner + detail::kProduct);
     }
     return info.cost.node + per_output * out + info.cost.first * in(0) + info.cost.second * in(1);
 }

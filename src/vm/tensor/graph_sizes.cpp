@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "vm/tensor/graph.h"
+#include "vm/tensor/tap.h"
 
 namespace quern::vm::tensor {
 namespace {
@@ -27,6 +28,7 @@ public:
         for (const Slot& slot : program_.slots) sizes.state_bytes += tile_bytes_of(slot.shape);
         sizes.commit_work = sizes.state_bytes / kTileBytes * kTileHashWork;
         for (const Node& node : program_.nodes) sizes.trace_bytes += tile_bytes_of(node.shape);
+        sizes.trace_bytes += kMicroTraceFactor * largest_micro_trace();
         for (const Node& node : program_.nodes) sizes.window_bytes += window_tiles(node, program_.header) * kTileBytes;
         find_bases();
         sizes.peak_bytes = sizes.state_bytes + most_at_once();
@@ -35,6 +37,20 @@ public:
 
 private:
     const Node& node(std::size_t i) const { return program_.nodes[i]; }
+
+    // Bytes of the micro-states of a tile, of the node that has most of them.
+    std::uint64_t largest_micro_trace() const {
+        std::uint64_t most = 0;
+        std::vector<OperandType> operands;
+        for (std::size_t i = 0; i < count_; ++i) {
+            operands.clear();
+            for (const std::uint32_t input : node(i).inputs)
+                if (input < i) operands.push_back({node(input).dtype, node(input).shape});
+            if (!check_operands(node(i), operands) || find_op(node(i).op)->micro_steps == MicroSteps::one) continue;
+            most = std::max(most, micro_state_bytes(node(i), operands));
+        }
+        return most;
+    }
 
     bool is_view(std::size_t i) const {
         if (node(i).inputs.empty() || node(i).inputs[0] >= i) return false;

@@ -157,9 +157,26 @@ void sum_rows(const Kernels& kernels, const View& x, std::uint32_t* out, ThreadP
     }
 }
 
+// Rows that are shorter are searched by rank: a count for each byte takes longer than they have words.
+constexpr std::size_t kRanked = 64;
+
+// The word that less than k of the others are before: larger ones, and equal ones that stand before it. Takes as long
+// whatever they are.
+std::uint32_t kth_by_rank(const std::uint32_t* words, std::size_t count, std::size_t k) {
+    std::uint32_t found = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        std::size_t before = 0;
+        for (std::size_t j = 0; j < count; ++j)
+            before += (words[j] > words[i] ? 1 : 0) + (j < i && words[j] == words[i] ? 1 : 0);
+        found |= before == k - 1 ? words[i] : 0;
+    }
+    return found;
+}
+
 // The k-th largest of `count` words, unsigned: its bytes from the highest, each by counting those words that share the
 // ones before. It takes as long whatever they are.
 std::uint32_t kth_largest(const std::uint32_t* words, std::size_t count, std::size_t k) {
+    if (count <= kRanked) return kth_by_rank(words, count, k);
     std::uint32_t found = 0;
     std::uint32_t known = 0;  // which bits of it are
     for (unsigned shift = 32; shift != 0;) {

@@ -60,7 +60,8 @@ enum class MicroSteps : std::uint8_t {
 };
 
 // In fused multiply-adds of a matmul, as ElementOpInfo::work is (doc/work-units.md). The sum of the parts; of an
-// elementwise node each output element costs its operation's work, of a matmul the inner dim.
+// elementwise node each output element costs its operation's work, of a matmul the inner dim and kProduct, as if its
+// sides were multiples of 32.
 struct OpCost {
     std::uint32_t node = 0;    // once
     std::uint32_t output = 0;  // per element of the output
@@ -87,13 +88,15 @@ namespace detail {
 // What only moves words costs what it takes of the memory's bandwidth.
 inline constexpr std::uint32_t kFill = 2;
 inline constexpr std::uint32_t kCopy = 8;
-inline constexpr std::uint32_t kPermute = 12;
-inline constexpr std::uint32_t kPhilox = 64;  // 10 rounds of two 32 x 32 products
+inline constexpr std::uint32_t kPermute = 32;  // who reads it reads words that lie apart
+inline constexpr std::uint32_t kPhilox = 64;   // 10 rounds of two 32 x 32 products
+inline constexpr std::uint32_t kProduct = 16;  // what an element of a product takes beside its inner dim
 inline constexpr std::uint32_t kReduce = 4;
 inline constexpr std::uint32_t kFold = 64;
 inline constexpr std::uint32_t kSelect = 256;
+inline constexpr std::uint32_t kSelected = 512;
 inline constexpr std::uint32_t kScatter = 16;
-inline constexpr std::uint32_t kIndex = 8;
+inline constexpr std::uint32_t kIndex = 128;         // its row lies anywhere
 inline constexpr std::uint32_t kScatterIndex = 256;  // its row is looked up among those of its block
 }  // namespace detail
 
@@ -110,7 +113,7 @@ inline constexpr std::array<OpInfo, 18> kOps{{
     {Op::sum_last,         "sum_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
     {Op::max_last,         "max_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
     {Op::sum_rows,         "sum_rows",         OpKind::reduction,   1, 0, {.first = detail::kReduce}, MicroSteps::row_tiles, 2},
-    {Op::kth_last,         "kth_last",         OpKind::reduction,   1, 1, {.output = detail::kFold, .first = detail::kSelect}, MicroSteps::bisection, 2},
+    {Op::kth_last,         "kth_last",         OpKind::reduction,   1, 1, {.output = detail::kSelected, .first = detail::kSelect}, MicroSteps::bisection, 2},
     {Op::reshape,          "reshape",          OpKind::structural,  1, 0, {.node = 1}, MicroSteps::one, 1, false, true},
     {Op::permute,          "permute",          OpKind::structural,  1, 4, {.output = detail::kPermute}, MicroSteps::one, 1, false, true},
     {Op::slice,            "slice",            OpKind::structural,  1, 4, {.output = detail::kCopy}, MicroSteps::one, 1, false, true},

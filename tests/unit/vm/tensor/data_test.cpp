@@ -92,8 +92,8 @@ TEST(Window, costs_the_hashing_of_each_tile_that_it_may_read) {
 
     const Windows w = windows_of({DataType::u8, 100'000}, {{1, 1, 16, 1}}, std::vector<std::uint32_t>(16), 64, 65);
     EXPECT_EQ(w.program.header.sizes.window_bytes, 32U * kTileBytes);
-    // 16 x 65 words and 16 indices at 8, and the tiles.
-    EXPECT_EQ(w.program.header.work_units, (8U * 16 * 65 + 8 * 16 + 511) / 512 + 32 * kTileHashWork);
+    // 16 x 65 words at 8 and 16 indices at 128, and the tiles.
+    EXPECT_EQ(w.program.header.work_units, (8U * 16 * 65 + 128 * 16 + 511) / 512 + 32 * kTileHashWork);
     Program cheap = w.program;
     cheap.header.sizes.window_bytes += kTileBytes;
     EXPECT_EQ(check_header(cheap.header).error().name, "program.wrong_sizes");

@@ -136,7 +136,22 @@ TEST(ProgramSizes, a_reshape_of_what_lies_in_another_order_costs_as_a_permute) {
     EXPECT_TRUE(copies_operand(g.program, copy));
     EXPECT_FALSE(copies_operand(g.program, view));
     EXPECT_EQ(g.peak(), 2U);
-    EXPECT_EQ(g.program.header.work_units, 16U + 24 + 24 + 1);  // neg, permute, copy, view
+    EXPECT_EQ(g.program.header.work_units, 16U + 64 + 64 + 1);  // neg, permute, copy, view
+}
+
+// What a dispute hashes: the outputs, and four times the micro-states of the tile that has most of them.
+TEST(ProgramSizes, a_trace_has_the_micro_states_of_one_tile) {
+    const auto trace_tiles = [](std::uint32_t inner) {
+        World g;
+        const std::uint32_t row = g.slice(g.w, {0, 0, 0, 0}, {{1, 1, 1, 32}});
+        const std::uint32_t column = g.reshape(g.concat(row, row, 2), {{1, 1, 1, 64}});
+        const std::uint32_t x = inner == 32 ? row : column;
+        g.matmul(x, x, false, true);
+        g.peak();
+        return g.program.header.sizes.trace_bytes / kTileBytes;
+    };
+    // Two accumulators in each micro-step, of 32 of the inner dim.
+    EXPECT_EQ(trace_tiles(64) - trace_tiles(32), 4U * 2);
 }
 
 TEST(ProgramSizes, of_a_training_program) {
