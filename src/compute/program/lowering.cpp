@@ -201,10 +201,22 @@ Item& Lowering::in(std::size_t input) {
     return found->second;
 }
 
+bool Lowering::count_known(std::uint64_t elements) {
+    known_ += elements;
+    if (known_ > kMaxKnownInAll) refuse("onnx.too_large", std::string(kTooManyKnown));
+    return !b_.failed();
+}
+
 void Lowering::give(Item item, std::size_t output) {
-    if (output >= node_->outputs.size() || node_->outputs[output].empty() || b_.failed()) return;
-    if (item.known) known_ += item.known->size();
-    if (known_ > kMaxKnownInAll) return refuse("onnx.too_large", "whole numbers of more than 2^24 elements in all");
+    if (b_.failed()) return;
+    if (item.known) {
+        if (!count_known(item.known->size())) return;
+        // Dims beside one of 0 are bounded too: sums and products of them go on.
+        Dims extent = item.dims;
+        for (std::uint64_t& dim : extent) dim = std::max<std::uint64_t>(dim, 1);
+        if (product(extent) > kMaxKnownInAll) return refuse("onnx.too_large", text_of(item.dims));
+    }
+    if (output >= node_->outputs.size() || node_->outputs[output].empty()) return;
     item.name = node_->outputs[output];
     if (item.stored_name.empty()) item.stored_name = item.name;
     items_.insert_or_assign(node_->outputs[output], std::move(item));

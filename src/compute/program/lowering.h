@@ -21,6 +21,8 @@ namespace quern::compute::program {
 inline constexpr std::uint64_t kMaxKnownElements = 1U << 20;
 inline constexpr std::uint64_t kMaxKnownInAll = 1U << 24;  // of all that nodes give
 
+inline constexpr std::string_view kTooManyKnown = "whole numbers of more than 2^24 elements in all";
+
 // What is known to fit.
 constexpr std::uint32_t u32(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
 
@@ -71,6 +73,8 @@ private:
     [[nodiscard]] std::optional<Item> input_item(const Features& x);
     [[nodiscard]] bool has(std::size_t input) const;
     Item& in(std::size_t input);
+    // Of work on whole numbers, whether or not its result has a name; refused where there was too much.
+    bool count_known(std::uint64_t elements);
     void give(Item item, std::size_t output = 0);
     void give(Value value, Dims dims) { give(Item{std::move(dims), value}); }
     [[nodiscard]] const NetworkAttribute* attribute(std::string_view name) const;
@@ -101,6 +105,7 @@ private:
     Value slice_axis(Value x, const Dims& dims, std::size_t axis, std::uint64_t begin, std::uint64_t count);
     Value join(const std::vector<Value>& parts, const std::vector<std::uint64_t>& sizes, const Dims& dims,
                std::size_t axis);
+    bool fits_known(const Dims& dims);  // asked before it is filled
     void give_known(std::vector<std::int64_t> known, Dims dims);
     void give_slice(Item& item, std::size_t axis, std::uint64_t begin, std::uint64_t count, std::size_t output);
     void give_reshaped(Item& item, Dims dims);
@@ -217,7 +222,7 @@ private:
     const NetworkNode* node_ = nullptr;                // that is laid
     std::size_t number_ = 0;                           // its number
     std::uint32_t drops_ = 0;
-    std::uint64_t known_ = 0;  // elements of whole numbers that nodes gave
+    std::uint64_t known_ = 0;  // elements of whole numbers that nodes gave, at most kMaxKnownInAll
 };
 
 // What is done to each word, in whatever shape they lie.

@@ -31,9 +31,10 @@ Value in_shape(Builder& b, Value x, const Shape& shape) {
 // Whole numbers with an axis moved: the element at `index` of known ones.
 std::vector<std::int64_t> take(const std::vector<std::int64_t>& known, const Dims& dims, std::size_t axis,
                                const std::vector<std::uint64_t>& indices) {
+    std::vector<std::int64_t> result;
+    if (known.empty()) return result;  // other dims may be large
     const std::uint64_t first = before(dims, axis);
     const std::uint64_t last = behind(dims, axis);
-    std::vector<std::int64_t> result;
     for (std::uint64_t i = 0; i < first; ++i)
         for (const std::uint64_t index : indices)
             for (std::uint64_t k = 0; k < last; ++k) result.push_back(known[(i * dims[axis] + index) * last + k]);
@@ -141,8 +142,13 @@ Value Lowering::join(const std::vector<Value>& parts, const std::vector<std::uin
     return rest.front().first;
 }
 
+bool Lowering::fits_known(const Dims& dims) {
+    if (product(dims) > kMaxKnownElements) refuse("onnx.too_large", "whole numbers of more than 2^20 elements");
+    return !b_.failed();
+}
+
 void Lowering::give_known(std::vector<std::int64_t> known, Dims dims) {
-    if (known.size() > kMaxKnownElements) return refuse("onnx.too_large", "whole numbers of more than 2^20 elements");
+    if (!fits_known({known.size()})) return;
     Item item{std::move(dims)};
     item.known = std::move(known);
     give(std::move(item));
@@ -161,8 +167,10 @@ void Lowering::give_slice(Item& item, std::size_t axis, std::uint64_t begin, std
     Item result{item.dims};
     result.dims[axis] = count;
     if (item.known) {
+        // No more than the input has, which may be a large table of the file.
+        if (product(result.dims) > kMaxKnownInAll - known_) return refuse("onnx.too_large", std::string(kTooManyKnown));
         std::vector<std::uint64_t> indices;
-        for (std::uint64_t i = 0; i < count; ++i) indices.push_back(begin + i);
+        for (std::uint64_t i = 0; i < count && !item.known->empty(); ++i) indices.push_back(begin + i);
         result.known = take(*item.known, item.dims, axis, indices);
     } else if (item.scalar) {
         result.scalar = item.scalar;
@@ -307,7 +315,7 @@ void Lowering::reshape() {
     if (b_.failed() || !expect(wanted.size() <= kMaxNetworkRank, "more than 8 dims")) return;
     Dims dims;
     std::optional<std::size_t> open;
-    std::uint64_t product = 1;
+    std::uint64_t so_far = 1;
     const std::uint64_t elements = item.elements();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         std::uint64_t dim = 1;
@@ -321,16 +329,14 @@ void Lowering::reshape() {
             if (!expect(wanted[i] > 0, "a dim of " + std::to_string(wanted[i]))) return;
             dim = static_cast<std::uint64_t>(wanted[i]);
         }
-        if (!expect(product <= elements / std::max<std::uint64_t>(dim, 1) || elements == 0,
+        if (!expect(so_far <= elements / std::max<std::uint64_t>(dim, 1) || elements == 0,
                     "more elements than there are"))
             return;
-        product *= dim;
         dims.push_back(dim);
+        so_far = product(dims);
     }
-    if (open && product != 0) dims[*open] = elements / product;
-    product = 1;
-    for (const std::uint64_t dim : dims) product *= dim;
-    if (!expect(product == elements, "the input has " + std::to_string(elements) + " elements")) return;
+    if (open && so_far != 0) dims[*open] = elements / so_far;
+    if (!expect(product(dims) == elements, "the input has " + std::to_string(elements) + " elements")) return;
     give_reshaped(item, std::move(dims));
 }
 
@@ -449,6 +455,7 @@ void Lowering::gather() {
         return;
     if (index.known) {
         const auto size = static_cast<std::int64_t>(table.dims[*axis]);
+        if (!count_known(index.known->size()) || (table.known && !fits_known(dims))) return;
         std::vector<std::uint64_t> indices;
         for (const std::int64_t each : *index.known) {
             if (!expect(each >= -size && each < size, "index " + std::to_string(each))) return;
@@ -478,8 +485,9 @@ void Lowering::slice() {
                     (!steps || steps->size() == starts->size()),
                 "starts, ends, axes and steps of one length"))
         return;
-    Item now = item;
+    Item* from_axes = &item;  // a copy of a large table for each node would be time and memory
     for (std::size_t i = 0; i < starts->size() && !b_.failed(); ++i) {
+        Item& now = *from_axes;
         const auto axis = axis_of(axes ? (*axes)[i] : static_cast<std::int64_t>(i), item.dims.size());
         if (!axis) return;
         const std::int64_t step = steps ? (*steps)[i] : 1;
@@ -499,10 +507,12 @@ void Lowering::slice() {
         if (step == 1) {
             give_slice(now, *axis, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(count), 0);
         } else if (now.known) {
-            std::vector<std::uint64_t> indices;
-            for (std::int64_t k = 0; k < count; ++k) indices.push_back(static_cast<std::uint64_t>(begin + k * step));
             Dims dims = now.dims;
-            dims[*axis] = indices.size();
+            dims[*axis] = static_cast<std::uint64_t>(count);
+            if (!fits_known(dims)) return;
+            std::vector<std::uint64_t> indices;
+            for (std::int64_t k = 0; k < count && !now.known->empty(); ++k)
+                indices.push_back(static_cast<std::uint64_t>(begin + k * step));
             give_known(take(*now.known, now.dims, *axis, indices), std::move(dims));
         } else {
             // Groups of `step` elements, of each one: from the beginning on, or from where groups of the axis begin.
@@ -519,9 +529,9 @@ void Lowering::slice() {
             give(slice_axis(part, grouped, *axis + 1, static_cast<std::uint64_t>(begin - from), 1), std::move(dims));
         }
         if (b_.failed()) return;
-        now = items_.at(node_->outputs[0]);
+        from_axes = &items_.at(node_->outputs[0]);
     }
-    if (starts->empty()) give(std::move(now));
+    if (starts->empty()) give(Item(item));
 }
 
 void Lowering::split() {
@@ -565,7 +575,9 @@ void Lowering::concat() {
         known = known && each->known.has_value();
     }
     if (known) {
+        if (!fits_known(dims)) return;
         std::vector<std::int64_t> all;
+        if (product(dims) == 0) return give_known(std::move(all), std::move(dims));  // other dims may be large
         const std::uint64_t rows = before(dims, *axis);
         const std::uint64_t last = behind(dims, *axis);
         for (std::uint64_t row = 0; row < rows; ++row)

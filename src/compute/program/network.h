@@ -26,10 +26,11 @@ inline constexpr std::size_t kMaxNodeEdges = 1024;  // inputs and outputs of a n
 
 using Dims = std::vector<std::uint64_t>;  // none of them 0
 
-// Of no dims 1.
+// Of no dims 1. What is 2^64 and more is 2^64 - 1, which no tensor has: a product of dims from a file never wraps.
 [[nodiscard]] inline std::uint64_t product(std::span<const std::uint64_t> dims) {
     std::uint64_t result = 1;
-    for (const std::uint64_t dim : dims) result *= dim;
+    for (const std::uint64_t dim : dims)
+        if (__builtin_mul_overflow(result, dim, &result)) result = ~std::uint64_t{0};
     return result;
 }
 

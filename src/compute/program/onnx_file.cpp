@@ -4,6 +4,7 @@
 #include <google/protobuf/wire_format_lite.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -208,6 +209,7 @@ public:
         QUERN_CHECK(read_input(graph));
         for (int i = 0; i < graph.node_size(); ++i) QUERN_CHECK(read_node(graph.node(i), i));
         if (graph.output_size() == 0) return fail("onnx.no_output");
+        QUERN_CHECK(check_name(graph.output(0).name(), "the output"));
         network_.output = graph.output(0).name();
         if (!known_.contains(network_.output)) return fail("onnx.no_output", network_.output + " has no node");
         return std::move(network_);
@@ -246,15 +248,18 @@ private:
             return fail("onnx.bad_tensor", what + ": " + std::to_string(tensor.dims_size()) + " dims");
         NetworkTensor result;
         result.is_float = type->is_float;
-        std::uint64_t elements = 1;
+        std::uint64_t elements = 1;  // as if a dim of 0 were 1: the others are bounded as well
+        bool is_empty = false;
         std::uint64_t& left = type->is_float ? left_ : left_whole_;
         for (const std::int64_t dim : tensor.dims()) {
             if (dim < 0 || (dim == 0 && type->is_float) || std::cmp_greater(dim, left) ||
                 (dim != 0 && elements > left / static_cast<std::uint64_t>(dim)))
                 return fail("onnx.bad_tensor", what + ": a dim of " + std::to_string(dim));
-            elements *= static_cast<std::uint64_t>(dim);
+            is_empty = is_empty || dim == 0;
+            if (dim != 0) elements *= static_cast<std::uint64_t>(dim);
             result.dims.push_back(static_cast<std::uint64_t>(dim));
         }
+        if (is_empty) elements = 0;
         const Words words(tensor, *type);
         if (elements > left || words.count() != elements)
             return fail("onnx.bad_tensor", what + ": its dims are for " + std::to_string(elements) + " elements");
@@ -307,6 +312,7 @@ private:
         if (std::cmp_greater(node.input_size(), kMaxNodeEdges) || std::cmp_greater(node.output_size(), kMaxNodeEdges))
             return fail("onnx.too_many", place + ": inputs or outputs");
         for (const std::string& input : node.input()) {
+            if (!input.empty()) QUERN_CHECK(check_name(input, place + ": an input"));
             if (!input.empty() && !known_.contains(input)) return fail("onnx.not_sorted", place + " takes " + input);
             result.inputs.push_back(input);
         }
@@ -335,6 +341,9 @@ private:
                 return NetworkAttribute(attribute.f());
             case onnx::AttributeProto_AttributeType_STRING:
                 if (attribute.s().size() > kMaxNetworkName) break;
+                if (std::any_of(attribute.s().begin(), attribute.s().end(),
+                                [](char c) { return c < 0x20 || c > 0x7e; }))
+                    break;
                 return NetworkAttribute(attribute.s());
             case onnx::AttributeProto_AttributeType_INTS:
                 if (std::cmp_greater(attribute.ints_size(), kMaxNodeEdges)) break;

@@ -487,6 +487,72 @@ TEST(Network, known_numbers_have_a_bound) {
               "onnx.too_large: node 0 (ConstantOfShape): whole numbers of more than 2^20 elements");
 }
 
+// 2^20 whole numbers, "big", and their table, "table", of one column.
+std::vector<NetworkNode> with_big(std::vector<NetworkNode> nodes) {
+    std::vector<NetworkNode> all{node("ConstantOfShape", {"s"}, {"big"}, {{"value", whole({1}, {0})}}),
+                                 node("Unsqueeze", {"big", "zero"}, {"table"})};
+    for (NetworkNode& each : nodes) all.push_back(std::move(each));
+    all.push_back(node("Relu", {"x"}, {"y"}));
+    return all;
+}
+std::string error_with_big(std::vector<NetworkNode> nodes, const std::vector<std::int64_t>& dims = {1 << 20}) {
+    return error_of(small(with_big(std::move(nodes)), {{"s", whole({dims.size()}, dims)},
+                                                       {"zero", whole({1}, {0})},
+                                                       {"empty", whole({0}, {})},
+                                                       {"hole", whole({1, 0}, {})}}));
+}
+
+TEST(Network, known_numbers_are_counted_before_they_are_made) {
+    const std::string too_large = "whole numbers of more than 2^20 elements";
+    EXPECT_EQ(error_with_big({node("Gather", {"table", "big"}, {"g"}, {{"axis", std::int64_t{0}}})}),
+              "onnx.too_large: node 2 (Gather): " + too_large)
+        << "2^40";
+    EXPECT_EQ(
+        error_with_big({node("Concat", std::vector<std::string>(1024, "big"), {"g"}, {{"axis", std::int64_t{0}}})}),
+        "onnx.too_large: node 2 (Concat): " + too_large)
+        << "2^30";
+    // Indices alone are work too.
+    const std::vector<NetworkNode> gathers(17, node("Gather", {"hole", "big"}, {""}, {{"axis", std::int64_t{0}}}));
+    EXPECT_EQ(error_with_big(gathers),
+              "onnx.too_large: node 16 (Gather): whole numbers of more than 2^24 elements in all");
+}
+
+TEST(Network, known_numbers_without_a_name_are_counted) {
+    const std::vector<NetworkNode> adds(50'000, node("Add", {"big", "big"}, {""}));
+    EXPECT_EQ(error_with_big(adds), "onnx.too_large: node 16 (Add): whole numbers of more than 2^24 elements in all");
+    const std::vector<NetworkNode> splits(50'000, node("Split", {"big"}, {"", ""}));
+    EXPECT_EQ(error_with_big(splits),
+              "onnx.too_large: node 16 (Split): whole numbers of more than 2^24 elements in all");
+}
+
+// Where one dim is 0 the others say nothing of the elements there are.
+TEST(Network, empty_known_numbers_have_bounded_dims_and_take_no_time) {
+    const auto with_list = [](std::vector<NetworkNode> nodes, const Whole& list, const Dims& hole) {
+        nodes.push_back(node("Relu", {"x"}, {"y"}));
+        return error_of(small(std::move(nodes), {{"list", whole({list.size()}, list)},
+                                                 {"empty", whole({0}, {})},
+                                                 {"hole", whole(hole, {})},
+                                                 {"zero", whole({1}, {0})}}));
+    };
+    constexpr std::int64_t kFar = std::int64_t{1} << 62;
+    const std::vector<NetworkNode> reads{node("Reshape", {"empty", "list"}, {"r"}),
+                                         node("Gather", {"r", "zero"}, {"g"})};
+    EXPECT_EQ(with_list(reads, {kFar, 4}, {0}), "onnx.bad_node: node 0 (Reshape): the input has 0 elements");
+    EXPECT_EQ(with_list(reads, {kFar, 1 << 20, 4}, {0}), "onnx.bad_node: node 0 (Reshape): the input has 0 elements");
+    EXPECT_EQ(with_list(reads, {0, kFar, 4}, {0}), "onnx.too_large: node 0 (Reshape): [0,4611686018427387904,4]");
+    const Dims large{1 << 12, 1 << 12, 0};
+    EXPECT_EQ(with_list({node("Concat", {"hole", "hole"}, {"c"}, {{"axis", std::int64_t{2}}}),
+                         node("Gather", {"hole", "empty"}, {"g"}, {{"axis", std::int64_t{2}}})},
+                        {0}, large),
+              "none");
+    EXPECT_EQ(with_list({node("Concat", {"hole", "hole"}, {"c"}, {{"axis", std::int64_t{1}}})}, {0}, large),
+              "onnx.too_large: node 0 (Concat): [4096,8192,0]");
+    EXPECT_EQ(with_list({node("Concat", {"hole", "hole"}, {"c"}, {{"axis", std::int64_t{2}}})}, {0},
+                        {1ULL << 26, 1ULL << 26, 0}),
+              "onnx.too_large: node 0 (Concat): [67108864,67108864,0]")
+        << "at once: 2^52 rows of nothing";
+}
+
 TEST(Network, operations_are_found_by_name) {
     const std::string known = error_of(small({node("?", {"x"}, {"y"})}));
     std::vector<std::string> names;
@@ -555,6 +621,23 @@ TEST(OnnxFile, refuses_what_it_has_no_place_for) {
     EXPECT_EQ(error_with([](auto& m) { *m.mutable_graph()->add_initializer() = m.graph().initializer(0); }),
               "onnx.duplicate");
     EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_node(2)->set_output(0, "a b"); }), "onnx.bad_name");
+    // What a terminal would obey is in no name, and so in no message.
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_node(2)->set_input(0, "\x1b[2J"); }),
+              "onnx.bad_name");
+    EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_output(0)->set_name("\x1b[2J"); }), "onnx.bad_name");
+    const auto with_text = [](const std::string& text) {
+        return error_with([&](auto& m) {
+            auto* attribute = m.mutable_graph()->mutable_node(0)->add_attribute();
+            attribute->set_name("kind");
+            attribute->set_type(onnx::AttributeProto_AttributeType_STRING);
+            attribute->set_s(text);
+        });
+    };
+    EXPECT_EQ(with_text("i,j -> ij"), "none");
+    EXPECT_EQ(with_text(""), "none");
+    EXPECT_EQ(with_text("\x1b[2J"), "onnx.bad_attribute");
+    EXPECT_EQ(with_text("\x7f"), "onnx.bad_attribute");
+    EXPECT_EQ(with_text("caf\xc3\xa9"), "onnx.bad_attribute");
     EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_name(""); }), "onnx.bad_name");
     EXPECT_EQ(error_with([](auto& m) { m.mutable_graph()->mutable_initializer(0)->set_name(std::string(1025, 'a')); }),
               "onnx.bad_name");
@@ -587,6 +670,17 @@ TEST(OnnxFile, tensors_are_what_their_dims_say) {
                   for (int i = 0; i < 7; ++i) t.add_dims(1);
               }),
               "onnx.bad_tensor");
+    const auto empty = [&](std::int64_t other) {
+        return with([&](auto& t) {
+            t.set_name("hole");
+            t.set_data_type(onnx::TensorProto_DataType_INT64);
+            t.clear_dims();
+            for (const std::int64_t dim : {std::int64_t{0}, other, other}) t.add_dims(dim);
+            t.clear_raw_data();
+        });
+    };
+    EXPECT_EQ(empty(1 << 12), "onnx.not_sorted") << "read; a node takes the one that was here";
+    EXPECT_EQ(empty(1 << 13), "onnx.bad_tensor") << "2^26 beside the 0";
     EXPECT_EQ(with([](auto& t) { t.mutable_raw_data()->pop_back(); }), "onnx.bad_tensor");
     EXPECT_EQ(with([](auto& t) { t.clear_raw_data(); }), "onnx.bad_tensor");
     EXPECT_EQ(with([](auto& t) { t.set_data_type(onnx::TensorProto_DataType_STRING); }), "onnx.bad_tensor");
