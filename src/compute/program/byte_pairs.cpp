@@ -105,30 +105,36 @@ private:
         if (use.words.empty() || use.words.back() != word) use.words.push_back(word);
     }
 
+    // Only pairs beside the places that are joined get another count: the time is that of reading the word, and a few
+    // look-ups a place.
     void join_in(std::uint32_t w, Pair pair, std::uint16_t token, std::vector<Pair>& made) {
         Word& word = words_[w];
         std::uint16_t* const symbols = symbols_.data() + word.begin;
         const auto is_here = [&](std::size_t i) {
             return i + 1 < word.length && symbols[i] == pair.left && symbols[i + 1] == pair.right;
         };
+        const auto forget = [&](std::uint16_t left, std::uint16_t right) {
+            uses_.at({left, right}).count -= word.count;
+        };
         std::size_t found = 0;
         while (found < word.length && !is_here(found)) ++found;
         if (found == word.length) return;  // another pair took it
-        for (std::size_t i = 1; i < word.length; ++i) uses_.at({symbols[i - 1], symbols[i]}).count -= word.count;
-        std::size_t length = 0;
-        for (std::size_t i = 0; i < word.length; ++length) {
+        std::size_t length = found;
+        std::uint16_t before = found == 0 ? std::uint16_t{0} : symbols[found - 1];  // what stood before i
+        bool was_here = false;                                                      // and was joined
+        for (std::size_t i = found; i < word.length; ++length) {
             const bool here = is_here(i);
-            const std::uint16_t symbol = here ? token : symbols[i];
+            if (i > 0 && (here || was_here)) forget(before, symbols[i]);
+            if (here) forget(pair.left, pair.right);
+            before = here ? pair.right : symbols[i];
+            symbols[length] = here ? token : symbols[i];
             i += here ? 2 : 1;
-            symbols[length] = symbol;
+            was_here = here;
         }
         word.length = length;
-        for (std::size_t i = 1; i < length; ++i) {
+        for (std::size_t i = std::max<std::size_t>(found, 1); i < length; ++i) {
             const Pair next{symbols[i - 1], symbols[i]};
-            if (next.left != token && next.right != token) {
-                uses_.at(next).count += word.count;
-                continue;
-            }
+            if (next.left != token && next.right != token) continue;
             note(next, w);
             made.push_back(next);
         }
@@ -207,22 +213,24 @@ std::uint32_t BytePairs::token_of(Pair pair) const {
 
 void BytePairs::encode_word(std::string_view word, std::vector<std::uint16_t>& tokens) const {
     std::array<std::uint16_t, kMaxTokenBytes> symbols{};
+    std::array<std::uint32_t, kMaxTokenBytes> joined{};  // of each symbol: what it and the next one are
     std::size_t length = 0;
     for (const char c : word) symbols[length++] = static_cast<unsigned char>(c);
-    for (;;) {
-        std::uint32_t best = kNone;
-        std::size_t at = 0;
-        for (std::size_t i = 1; i < length; ++i)
-            if (const std::uint32_t token = token_of({symbols[i - 1], symbols[i]}); token < best) {
-                best = token;
-                at = i - 1;
-            }
-        if (best == kNone) break;
-        symbols[at] = static_cast<std::uint16_t>(best);
+    const auto look = [&](std::size_t i) { joined[i] = token_of({symbols[i], symbols[i + 1]}); };
+    for (std::size_t i = 0; i + 1 < length; ++i) look(i);
+    while (length > 1) {
+        const auto best =
+            std::min_element(joined.begin(), joined.begin() + static_cast<std::ptrdiff_t>(length - 1));  // the first
+        if (*best == kNone) break;
+        const auto at = static_cast<std::size_t>(best - joined.begin());
+        symbols[at] = static_cast<std::uint16_t>(*best);
         std::copy(symbols.begin() + static_cast<std::ptrdiff_t>(at + 2),
                   symbols.begin() + static_cast<std::ptrdiff_t>(length),
                   symbols.begin() + static_cast<std::ptrdiff_t>(at + 1));
+        std::copy(best + 1, joined.begin() + static_cast<std::ptrdiff_t>(length - 1), best);
         --length;
+        if (at > 0) look(at - 1);
+        if (at + 1 < length) look(at);
     }
     tokens.insert(tokens.end(), symbols.begin(), symbols.begin() + static_cast<std::ptrdiff_t>(length));
 }

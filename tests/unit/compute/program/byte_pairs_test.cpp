@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "compute/program/text_dataset.h"
+#include "crypto/hash.h"
 
 namespace quern::compute::program {
 namespace {
@@ -122,6 +123,30 @@ TEST(BytePairs, learns_and_encodes_what_the_definition_says) {
         for (int i = 0; i < 300; ++i) other.push_back(static_cast<char>(rng.below(256)));
         EXPECT_EQ(decoded(*pairs, pairs->encode(other)), other) << round;
     }
+}
+
+// Of words in which thousands of pairs are joined: one for each of their symbols. What is written here was learnt by
+// counting each word anew after each join.
+TEST(BytePairs, learns_the_same_of_random_text) {
+    std::string text;
+    std::uint64_t x = 1;
+    for (int i = 0; i < 200'000; ++i) {
+        x = x * 6364136223846793005U + 1442695040888963407U;
+        text.push_back(static_cast<char>('a' + (x >> 60)));
+    }
+    const auto pairs = BytePairs::learn(text, 20'000);
+    ASSERT_TRUE(pairs);
+    const auto hash_of = [](const auto& words) {
+        Bytes bytes;
+        for (const std::uint16_t word : words)
+            for (const unsigned shift : {0U, 8U}) bytes.push_back(static_cast<std::uint8_t>(word >> shift));
+        return to_hex(crypto::sha256(bytes));
+    };
+    std::vector<std::uint16_t> joined;
+    for (const Pair& each : pairs->pairs()) joined.insert(joined.end(), {each.left, each.right});
+    EXPECT_EQ(pairs->size(), 8951U);
+    EXPECT_EQ(hash_of(joined), "c9a16be044f95cf4dc8434ab11c2991e6b764bf634cd6fc19855a5afeaa49b22");
+    EXPECT_EQ(hash_of(pairs->encode(text)), "353c54b65eb639b6314a01190e52300ac84c48f0f35ecd20c3a63eca380bf441");
 }
 
 TEST(BytePairs, refuses_vocabularies_that_are_none) {
