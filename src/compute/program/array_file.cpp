@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "compute/program/half_float.h"
+#include "compute/program/readable.h"
 #include "compute/program/safetensors.h"
 
 namespace quern::compute::program {
@@ -215,13 +216,13 @@ private:
 Expected<Type> npy_type(std::string_view text) {
     for (const Type& type : kTypes)
         if (!text.empty() && text == type.npy) return type;
-    return fail("npy.unsupported_dtype", std::string(text.substr(0, 16)));
+    return fail("npy.unsupported_dtype", readable(text, 16));
 }
 
 Expected<Type> safetensors_type(std::string_view name, std::string_view text) {
     for (const Type& type : kTypes)
         if (text == type.safetensors) return type;
-    return fail("safetensors.unsupported_dtype", std::string(name) + " is " + std::string(text.substr(0, 16)));
+    return fail("safetensors.unsupported_dtype", std::string(name) + " is " + readable(text, 16));
 }
 
 }  // namespace

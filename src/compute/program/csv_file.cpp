@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/json.h"
+#include "compute/program/readable.h"
 
 namespace quern::compute::program {
 
@@ -19,7 +20,7 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kBadNumber = "csv.bad_number";
 constexpr std::size_t kMostU8Classes = 256;
 
-std::string shown(std::string_view field) { return std::string("'").append(field.substr(0, 64)).append("'"); }
+std::string shown(std::string_view field) { return std::string("'").append(readable(field)).append("'"); }
 
 // Records, one after the other.
 class Records {
@@ -96,7 +97,7 @@ struct Layout {
 Status check_name(const std::string& name, const CsvLimits& limits) {
     // JSON would take another name for one that is no UTF-8.
     const auto kept = json::parse(json::Value(name).dump());
-    if (name.size() > limits.name_bytes || !kept || *kept != json::Value(name))
+    if (name.size() > limits.name_bytes || has_controls(name) || !kept || *kept != json::Value(name))
         return fail("csv.bad_name", shown(name));
     return {};
 }

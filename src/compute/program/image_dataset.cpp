@@ -15,6 +15,7 @@
 #include "base/atomic_file.h"
 #include "base/fs.h"
 #include "base/json.h"
+#include "compute/program/readable.h"
 #include "crypto/content_id.h"
 #include "vm/tensor/data.h"
 
@@ -27,6 +28,7 @@ namespace tensor = vm::tensor;
 constexpr std::string_view kImagesFormat = "quern-images-1";
 constexpr std::size_t kMostU8Classes = 256;
 constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostShown = 256;  // of a name
 
 struct CloseFolder {
     void operator()(DIR* folder) const { ::closedir(folder); }
@@ -60,7 +62,7 @@ public:
             if (name == "." || name == "..") continue;
             QUERN_TRY(Entry entry, look_at(::dirfd(folder.get()), std::string(name)));
             if (!takes(entry)) {
-                if (!skip_others) return fail("image_data.unknown_file", path_of(entry.name));
+                if (!skip_others) return fail("image_data.unknown_file", path_of(readable(entry.name, kMostShown)));
                 ++skipped;
                 continue;
             }
@@ -82,7 +84,7 @@ private:
     [[nodiscard]] Expected<Entry> look_at(int folder, std::string name) const {
         struct stat info {};
         if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return cannot_list(errno);
-        if (S_ISLNK(info.st_mode)) return fail("image_data.link", path_of(name));
+        if (S_ISLNK(info.st_mode)) return fail("image_data.link", path_of(readable(name, kMostShown)));
         return Entry{std::move(name), S_ISDIR(info.st_mode), S_ISREG(info.st_mode),
                      static_cast<std::uint64_t>(info.st_size)};
     }
@@ -90,8 +92,8 @@ private:
     // JSON would take another name for one that is no UTF-8.
     [[nodiscard]] Status check_name(const std::string& name) const {
         const auto kept = json::parse(json::Value(name).dump());
-        if (name.size() > limits_.name_bytes || !kept || *kept != json::Value(name))
-            return fail("image_data.bad_name", path_of(name));
+        if (name.size() > limits_.name_bytes || has_controls(name) || !kept || *kept != json::Value(name))
+            return fail("image_data.bad_name", path_of(readable(name, kMostShown)));
         return {};
     }
 

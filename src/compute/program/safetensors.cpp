@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "compute/program/readable.h"
 
 namespace quern::compute::program {
 
@@ -36,7 +37,8 @@ std::uint64_t read_u64(BytesView bytes) {
 
 Status check_name(std::string_view name) {
     if (name.empty() || name.size() > kMaxSafetensorsName || name == kMetadataKey)
-        return fail("safetensors.bad_name", std::string(name.substr(0, 64)));
+        return fail("safetensors.bad_name", readable(name));
+    if (has_controls(name)) return fail("safetensors.bad_name", readable(name) + " has control characters");
     return {};
 }
 
@@ -51,7 +53,7 @@ struct Entry {
 Expected<DType> parse_dtype(std::string_view name, std::string_view text) {
     if (text == "F32") return DType::f32;
     if (text == "I32") return DType::i32;
-    return fail("safetensors.unsupported_dtype", std::string(name) + " is " + std::string(text.substr(0, 16)));
+    return fail("safetensors.unsupported_dtype", std::string(name) + " is " + readable(text, 16));
 }
 
 Expected<Shape> parse_shape(std::string_view name, std::span<const json::Value> dims) {
@@ -90,7 +92,7 @@ Expected<Metadata> parse_metadata(const json::Value& value) {
     Metadata metadata;
     for (const json::Member& member : *members) {
         const auto text = member.value.as_string();
-        if (!text) return fail("safetensors.bad_metadata", member.key.substr(0, 64));
+        if (!text) return fail("safetensors.bad_metadata", readable(member.key));
         metadata.emplace_back(member.key, std::string(*text));
     }
     return metadata;

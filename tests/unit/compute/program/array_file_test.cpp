@@ -136,6 +136,7 @@ TEST(Npy, refuses_files_that_lie) {
     EXPECT_EQ(npy_error(npy("<i4", "(281474976710656, 65536)", {})), "npy.wrong_size");
     for (const char* type : {">f4", "<f2", "<u4", "<c8", "|b1", "<U3", "|O", "f4", "", "=i4"})
         EXPECT_EQ(npy_error(npy(type, "(1,)", Bytes(4))), "npy.unsupported_dtype") << type;
+    EXPECT_EQ(read_npy(npy("\x1b[2J", "(1,)", Bytes(4))).error().detail, "?[2J");
 }
 
 TEST(Npy, refuses_headers_that_are_none) {

@@ -89,6 +89,7 @@ TEST(Csv, refuses_numbers_that_are_none) {
     for (const char* field : {"", " 1", "1 ", "+1", "0x10", "1,5\"", "one", "1.2.3", "\"1 \"", "1_000"})
         EXPECT_NE(refusal("x,y\n" + std::string(field) + ",0\n"), "taken") << field;
     EXPECT_EQ(refusal("x,y\n1,0\n1 ,0\n"), "csv.bad_number: line 3: x: '1 '");
+    EXPECT_EQ(refusal("x,y\n1,0\n\x1b[2J,0\n"), "csv.bad_number: line 3: x: '?[2J'");
     EXPECT_EQ(refusal("x,y\n1e39,0\n"), "csv.out_of_range: line 2: x: '1e39'");
     EXPECT_EQ(refusal("x,y\nnan,0\n"), "csv.not_finite: line 2: x: 'nan'");
     EXPECT_EQ(refusal("x,y\n-inf,0\n"), "csv.not_finite: line 2: x: '-inf'");
@@ -117,6 +118,8 @@ TEST(Csv, refuses_headers_and_names) {
     EXPECT_EQ(refusal("x,y,x\n1,2,3\n"), "csv.duplicate_column: x");
     EXPECT_EQ(refusal("x,,y\n1,2,3\n"), "csv.bad_name: a column without a name");
     EXPECT_EQ(refusal("\xff,y\n1,2\n").substr(0, 12), "csv.bad_name");
+    EXPECT_EQ(refusal("\x1b[2J,y\n1,2\n"), "csv.bad_name: '?[2J'");
+    EXPECT_EQ(refusal("\xc2\x9b[2J,y\n1,2\n"), "csv.bad_name: '??[2J'");
     EXPECT_EQ(refusal("x,y\n1,\xff\n").substr(0, 20), "csv.bad_name: line 2");
     EXPECT_EQ(refusal("x,y\n1," + std::string(255, 'c') + "\n"), "taken");
     EXPECT_EQ(refusal("x,y\n1," + std::string(256, 'c') + "\n").substr(0, 12), "csv.bad_name");

@@ -172,6 +172,9 @@ TEST_F(ImageDatasets, has_limits) {
     EXPECT_EQ(refusal({.name_bytes = 7}), "taken");
     EXPECT_EQ(refusal({.name_bytes = 6}), "image_data.bad_name");
     EXPECT_EQ(refusal({.file_bytes = 60}), "image_data.too_large");
+    put("\x1b[2J/x.png", png_of_one_colour(1, 1, 1));
+    EXPECT_EQ(refusal(), "image_data.bad_name");
+    std::filesystem::remove_all(options_.folder + "/\x1b[2J");
     put("a\xff/x.png", png_of_one_colour(1, 1, 1));
     EXPECT_EQ(refusal(), "image_data.bad_name");
     EXPECT_EQ(*image_elements(1'000, {3, 5}, 2), 30'000U);

@@ -108,6 +108,7 @@ TEST(Safetensors, refuses_bad_headers) {
     EXPECT_EQ(error_of("{\"__metadata__\":{\"a\":1}}", 0), "safetensors.bad_metadata");
     EXPECT_EQ(error_of("{\"__metadata__\":[]}", 0), "safetensors.bad_metadata");
     EXPECT_EQ(error_of(std::string("{") + entry("", "[1]", 0, 4) + "}", 4), "safetensors.bad_name");
+    EXPECT_EQ(error_of(std::string("{") + entry("\\u001b[2J", "[1]", 0, 4) + "}", 4), "safetensors.bad_name");
 }
 
 TEST(Safetensors, refuses_bad_entries) {
