@@ -10,7 +10,9 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/machine_memory.h"
 #include "base/thread_pool.h"
+#include "bin/out_of_memory.h"
 #include "bin/program_file.h"
 #include "bin/terminal.h"
 #include "compute/program/arch_json.h"
@@ -153,6 +155,7 @@ Status make_initial_state(const Options& options) {
     QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
     QUERN_TRY(const TrainingPrograms programs, build_training_programs(architecture));
     const BuiltProgram& built = programs.programs.front();
+    QUERN_CHECK(check_memory(state_and_file_bytes(built.program)));
     tensor::State state = initial_state(built, options.seed);
     if (options.bare)
         for (tensor::Tensor& slot : state) std::fill(slot.words.begin(), slot.words.end(), 0U);
@@ -684,6 +687,8 @@ int main(int argc, char** argv) {
     declare(app, options, action);
     app.set_version_flag("--version", std::string("quern-compile ") + QUERN_VERSION);
     if (const auto code = quern::parse_command_line(app, "quern-compile", argc, argv)) return *code;
-    const quern::Status status = action(options);
-    return status ? 0 : quern::complain("quern-compile", status.error());
+    return quern::with_memory_named("quern-compile", [&] {
+        const quern::Status status = action(options);
+        return status ? 0 : quern::complain("quern-compile", status.error());
+    });
 }

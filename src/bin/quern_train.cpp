@@ -10,6 +10,7 @@
 
 #include "base/http_client.h"
 #include "base/log.h"
+#include "bin/out_of_memory.h"
 #include "bin/task_options.h"
 #include "bin/terminal.h"
 #include "compute/client/train.h"
@@ -159,4 +160,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace quern
 
-int main(int argc, char** argv) { return quern::run(argc, argv); }
+int main(int argc, char** argv) {
+    return quern::with_memory_named(quern::kProgram, [&] { return quern::run(argc, argv); });
+}

@@ -9,8 +9,6 @@
 
 namespace quern::compute::client {
 
-inline constexpr std::string_view kStopped = "train.stopped";
-
 // Bytes that fix the data's order: `options.beacon`, else made of the seed. Errors: hex.*, bytes.*.
 [[nodiscard]] Expected<Hash32> local_beacon(const TrainOptions& options);
 

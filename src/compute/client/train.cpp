@@ -36,7 +36,7 @@ public:
         QUERN_CHECK(ask_chain());
         QUERN_TRY(const crypto::PrivateKey key, open_key());
         QUERN_TRY(JobFile file, JobFile::open(options_.out));
-        QUERN_TRY(const Training training, prepare_training(options_, file.folder()));
+        QUERN_TRY(const Training training, prepare_training(options_, file.folder(), &stop_));
         QUERN_CHECK(check_job(file, training, crypto::address20(key)));
         if (file.job() && file.job()->stage == stage::kDone && fs::exists(options_.out)) return tell_done(*file.job());
         if (file.job())
@@ -349,7 +349,7 @@ Status train(const TrainOptions& options, const OpenKey& open_key, const Console
              const std::atomic<bool>& stop) {
     if (!options.local) return MarketTraining(options, console, stop).run(open_key);
     QUERN_TRY(JobFile file, JobFile::open(options.out));
-    QUERN_TRY(const Training training, prepare_training(options, file.folder()));
+    QUERN_TRY(const Training training, prepare_training(options, file.folder(), &stop));
     return train_here(options, training, file, console, stop);
 }
 

@@ -1,5 +1,7 @@
 #include "compute/client/training.h"
 
+#include <algorithm>
+
 #include "base/fs.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/model_file.h"
@@ -55,6 +57,13 @@ Status check_classes(const TrainOptions& options, const Architecture& model) {
     return {};
 }
 
+// Of a training on this machine: the initial state, the one that steps change, and what steps take.
+std::uint64_t local_bytes(const program::TrainingPrograms& built) {
+    std::uint64_t bytes = program::state_and_file_bytes(built.programs.front().program);
+    for (const program::BuiltProgram& each : built.programs) bytes += tensor::step_bytes(each.program);
+    return bytes;
+}
+
 }  // namespace
 
 std::uint64_t default_interval(std::uint64_t steps, std::uint64_t stride) {
@@ -65,7 +74,12 @@ std::uint64_t default_interval(std::uint64_t steps, std::uint64_t stride) {
     return steps / segments;
 }
 
-Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder) {
+Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder,
+                                    const std::atomic<bool>* stop, std::uint64_t memory) {
+    const auto go_on = [&]() -> Status {
+        return stop != nullptr && *stop ? fail(kStopped, "while the training was prepared; the same command goes on")
+                                        : Status();
+    };
     program::FitChoices fit = options.fit;
     fit.total_steps = options.updates <= kMaxSchedule ? static_cast<std::uint32_t>(options.updates) : 0;
     QUERN_TRY(const Architecture model, program::read_model(options.model, options.data, fit));
@@ -75,13 +89,21 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     if (updates == 0) return fail("train.no_steps", options.model + " has no total_steps: give --steps");
     QUERN_TRY(program::TrainingPrograms built, program::build_training_programs(model));
 
+    QUERN_CHECK(check_memory(
+        std::max(program::state_and_file_bytes(built.programs.front().program), options.local ? local_bytes(built) : 0),
+        memory));
+    QUERN_CHECK(go_on());
+
     wallet::SpecOptions files = options.terms;
     files.data = options.data;
     files.body = built.body(updates);
     files.init = folder + "/init.safetensors";
-    tensor::State initial = program::initial_state(built.programs.front(), options.seed);
+    tensor::State initial = program::initial_state(built.programs.front(), options.seed, stop);
+    QUERN_CHECK(go_on());
     QUERN_TRY(const Bytes first, program::write_first_state(built.programs.front().program, initial));
+    QUERN_CHECK(go_on());
     QUERN_CHECK(fs::write_file_atomic(files.init, first));
+    QUERN_CHECK(go_on());
     std::vector<tensor::Program> programs;
     for (program::BuiltProgram& each : built.programs) {
         const Bytes bytes = tensor::encode(each.program);

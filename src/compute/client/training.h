@@ -3,13 +3,18 @@
 // One thread.
 #pragma once
 
+#include <atomic>
 #include <string>
+#include <string_view>
 
+#include "base/machine_memory.h"
 #include "compute/client/options.h"
 #include "compute/core/task_plan.h"
 #include "vm/tensor/executor.h"
 
 namespace quern::compute::client {
+
+inline constexpr std::string_view kStopped = "train.stopped";
 
 // Checkpoints of a training whose options do not say how many.
 inline constexpr std::uint64_t kDefaultCheckpoints = 20;
@@ -30,7 +35,10 @@ struct Training {
 // the model says how many); train.no_data; task.wrong_data_size (data that does not fit the model; the detail says what
 // would); train.unknown_class (a target that is none of the model's classes); those of read_model(),
 // build_training_programs() and wallet::build_spec().
-[[nodiscard]] Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder);
+// Also memory.too_little (nothing is made then), and train.stopped, where `stop`, if there is one, is true.
+[[nodiscard]] Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder,
+                                                  const std::atomic<bool>* stop = nullptr,
+                                                  std::uint64_t memory = machine_memory());
 
 // Exports the parameters of a final state to `out`, behind the state itself in the job's folder (state.safetensors, for
 // quern-compile sample and the like). Errors: fs.*, safetensors.*.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/machine_memory.h"
 #include "compute/program/initial_state.h"
 
 namespace quern::compute::program {
@@ -48,6 +49,8 @@ Expected<Evaluation> evaluate(const Architecture& architecture, const Program& t
     QUERN_CHECK(vm::tensor::check_state(training_program, trained));
     QUERN_TRY(const BuiltProgram built, build_evaluation_program(architecture));
     const Program& program = built.program;
+    QUERN_CHECK(check_memory(training_program.header.sizes.state_bytes + program.header.sizes.state_bytes +
+                             vm::tensor::step_bytes(program)));
     State state = initial_state(built, 0);
     QUERN_TRY(const std::size_t first, slot_index(program, "first", kMissing));
     QUERN_TRY(const std::size_t outputs, slot_index(program, "outputs", kMissing));

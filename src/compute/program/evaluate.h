@@ -22,7 +22,8 @@ struct Evaluation {
 
 // Of all examples of `data`, the architecture's data tensors (others than it was trained on, with their own sizes).
 // `trained` is a state of `training_program`, which was built for such an architecture. Errors:
-// evaluate.missing_slot, evaluate.no_data (the source lacks some), evaluate.not_layers, executor.*, arch.*.
+// evaluate.missing_slot, evaluate.no_data (the source lacks some), evaluate.not_layers, memory.too_little, executor.*,
+// arch.*.
 [[nodiscard]] Expected<Evaluation> evaluate(const Architecture& architecture,
                                             const vm::tensor::Program& training_program,
                                             const vm::tensor::State& trained, const vm::tensor::DataSource& data,

@@ -50,10 +50,10 @@ std::uint32_t normal_quantile_bits(std::uint32_t k) {
     return (q.bits >> 31) != 0 ? apply(ElementOp::neg, x).bits : x.bits;
 }
 
-vm::tensor::State initial_state(const BuiltProgram& built, std::uint64_t seed) {
+vm::tensor::State initial_state(const BuiltProgram& built, std::uint64_t seed, const std::atomic<bool>* stop) {
     vm::tensor::State state;
     state.reserve(built.program.slots.size());
-    for (std::size_t s = 0; s < built.program.slots.size(); ++s) {
+    for (std::size_t s = 0; s < built.program.slots.size() && (stop == nullptr || !*stop); ++s) {
         const vm::tensor::Slot& slot = built.program.slots[s];
         const Initializer& initializer = built.initializers[s];
         vm::tensor::Tensor tensor{slot.dtype, slot.shape, {}};

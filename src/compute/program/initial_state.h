@@ -10,6 +10,7 @@
 // initial_state.cpp, polynomials by Horner with fma.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,8 +21,9 @@
 
 namespace quern::compute::program {
 
-// One tensor per slot, as the slots' initializers say.
-[[nodiscard]] vm::tensor::State initial_state(const BuiltProgram& built, std::uint64_t seed);
+// One tensor per slot, as the slots' initializers say; no more of them once `stop`, if there is one, is true.
+[[nodiscard]] vm::tensor::State initial_state(const BuiltProgram& built, std::uint64_t seed,
+                                              const std::atomic<bool>* stop = nullptr);
 
 // What a fine-tuning has from an earlier training: the parameters that have the same name, dtype and shape in both
 // programs, in slot order.

@@ -8,12 +8,20 @@ namespace quern::compute::program {
 
 namespace tensor = vm::tensor;
 
+std::uint64_t replay_bytes(const core::TaskPrograms& programs) {
+    std::uint64_t bytes = programs.any().header.sizes.state_bytes;
+    for (const tensor::Program& program : programs.programs) bytes += tensor::step_bytes(program);
+    return bytes;
+}
+
 Status replay(const core::TaskPrograms& programs, tensor::State& state, const tensor::DataSource& data,
-              const tensor::Tensor& seed, std::uint64_t first, std::uint64_t last, ThreadPool* pool) {
+              const tensor::Tensor& seed, std::uint64_t first, std::uint64_t last, ThreadPool* pool,
+              std::uint64_t memory) {
     if (first == 0 || first > last || last > programs.plan.steps())
         return fail("replay.bad_range", std::to_string(first) + " to " + std::to_string(last) + " of " +
                                             std::to_string(programs.plan.steps()) + " steps");
     QUERN_CHECK(tensor::check_state(programs.any(), state));
+    QUERN_CHECK(check_memory(replay_bytes(programs), memory));
     std::deque<tensor::Executor> executors;
     for (const tensor::Program& program : programs.programs)
         executors.emplace_back(program, tensor::arith::best_backend(), pool);

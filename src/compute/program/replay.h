@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/machine_memory.h"
 #include "base/thread_pool.h"
 #include "compute/core/task_plan.h"
 #include "vm/tensor/data.h"
@@ -15,10 +16,13 @@
 namespace quern::compute::program {
 
 // The state before step `first` becomes that after step `last`, 1 <= first <= last <= the plan's steps. Errors:
-// replay.bad_range, those of check_state(), replay.no_data (the source lacks some).
+// replay.bad_range, those of check_state(), memory.too_little (less than replay_bytes()), replay.no_data (the source
+// lacks some).
 [[nodiscard]] Status replay(const core::TaskPrograms& programs, vm::tensor::State& state,
                             const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed, std::uint64_t first,
-                            std::uint64_t last, ThreadPool* pool);
+                            std::uint64_t last, ThreadPool* pool, std::uint64_t memory = machine_memory());
+// What the state and steps of all programs take.
+[[nodiscard]] std::uint64_t replay_bytes(const core::TaskPrograms& programs);
 
 struct Difference {
     std::string slot;            // the first in the slots' order

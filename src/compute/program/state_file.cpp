@@ -38,7 +38,7 @@ Expected<Bytes> write_first_state(const Program& program, const State& state) {
     return write_safetensors(views, {{"format", std::string(kStateFormat)}});
 }
 
-Expected<State> read_state(const Program& program, BytesView file) {
+Expected<State> read_state(const Program& program, BytesView file, std::uint64_t memory) {
     QUERN_TRY(Safetensors content, read_safetensors(file));
     const std::string* format = content.find_metadata("format");
     if (format == nullptr || *format != kStateFormat)
@@ -47,6 +47,7 @@ Expected<State> read_state(const Program& program, BytesView file) {
                                                   "; an exported model has parameters alone");
     std::map<std::string_view, Tensor*> by_name;
     for (NamedTensor& entry : content.tensors) by_name[entry.name] = &entry.tensor;
+    QUERN_CHECK(check_memory(file.size() + program.header.sizes.state_bytes, memory));
     State state;
     for (const Slot& slot : program.slots) {
         const auto found = by_name.find(slot.name);

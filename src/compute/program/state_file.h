@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/machine_memory.h"
 #include "compute/program/safetensors.h"
 #include "vm/tensor/executor.h"
 
@@ -16,8 +17,14 @@ namespace quern::compute::program {
 // counters.
 [[nodiscard]] Expected<Bytes> write_first_state(const vm::tensor::Program& program, const vm::tensor::State& state);
 // Slots of the program with their dtypes and shapes; a slot that the file leaves out is zero. Errors:
-// state_file.not_a_state, state_file.unknown_slot, state_file.wrong_type, safetensors.*, and those of check_state().
-[[nodiscard]] Expected<vm::tensor::State> read_state(const vm::tensor::Program& program, BytesView file);
+// state_file.not_a_state, state_file.unknown_slot, state_file.wrong_type, safetensors.*, memory.too_little (slots that
+// are left out may be far larger than the file: nothing is made for them then), and those of check_state().
+[[nodiscard]] Expected<vm::tensor::State> read_state(const vm::tensor::Program& program, BytesView file,
+                                                     std::uint64_t memory = machine_memory());
+// What a state and its file take together.
+[[nodiscard]] inline std::uint64_t state_and_file_bytes(const vm::tensor::Program& program) {
+    return 2 * program.header.sizes.state_bytes;
+}
 
 // The slots with kSlotParameter without the prefix "model.", matrices with 2 dims and vectors with 1; metadata
 // {"format": "pt"} as other software expects, and "quern_program": the program root in hexadecimal.

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/machine_memory.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
 
@@ -36,6 +37,16 @@ long page_faults_of_a_block() {
     }
     getrusage(RUSAGE_THREAD, &after);
     return after.ru_minflt - before.ru_minflt;
+}
+
+TEST(MachineMemory, is_known_and_asked_for) {
+    constexpr std::uint64_t kMib = 1U << 20;
+    EXPECT_GT(machine_memory(), 64 * kMib);
+    EXPECT_LT(machine_memory(), std::uint64_t{1} << 50) << "a PiB";
+    EXPECT_TRUE(check_memory(machine_memory()));
+    EXPECT_EQ(check_memory(machine_memory() + 1).error().name, "memory.too_little");
+    EXPECT_EQ(check_memory(3 * kMib + 1, 3 * kMib).error().to_string(),
+              "memory.too_little: 4 MiB are needed, there are 3");
 }
 
 TEST(Allocator, what_a_block_freed_is_there_for_the_next_one) {

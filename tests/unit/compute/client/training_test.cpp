@@ -88,6 +88,32 @@ TEST_F(TrainingTest, names_a_class_that_the_model_does_not_have) {
     EXPECT_NE(with("i32", wide).find("target 1999 is class -1"), std::string::npos);
 }
 
+TEST_F(TrainingTest, makes_nothing_that_memory_has_no_room_for) {
+    const std::string folder = job_folder(options_.out);
+    const auto with = [&](std::uint64_t memory) {
+        const auto made = prepare_training(options_, folder, nullptr, memory);
+        return made ? "none" : std::string(made.error().name);
+    };
+    const auto made = prepare();
+    ASSERT_TRUE(made);
+    std::filesystem::remove(folder + "/init.safetensors");
+    const std::uint64_t state = 2 * made->programs.any().header.sizes.state_bytes;
+    EXPECT_EQ(with(state - 1), "memory.too_little");
+    EXPECT_FALSE(fs::exists(folder + "/init.safetensors"));
+    EXPECT_EQ(with(state), "none");
+    options_.local = true;
+    EXPECT_EQ(with(state), "memory.too_little") << "its steps take some too";
+    EXPECT_EQ(with(state + vm::tensor::step_bytes(made->programs.any())), "none");
+}
+
+TEST_F(TrainingTest, ends_where_it_is_told_to) {
+    const std::atomic<bool> stop{true};
+    const auto made = prepare_training(options_, job_folder(options_.out), &stop);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().name, kStopped);
+    EXPECT_FALSE(fs::exists(job_folder(options_.out) + "/init.safetensors"));
+}
+
 TEST_F(TrainingTest, needs_a_number_of_steps) {
     options_.model = write("endless.json", as_bytes(test::model_text(0)));
     EXPECT_EQ(prepare().error().name, "train.no_steps");

@@ -43,6 +43,18 @@ Case make(std::uint32_t accumulate, std::uint64_t updates) {
     return {std::move(*made), std::move(initial), vm::tensor::MemoryData({tokens})};
 }
 
+TEST(Replay, runs_nothing_that_memory_has_no_room_for) {
+    const Case each = make(2, 1);
+    State state = each.initial;
+    const std::uint64_t needed = replay_bytes(each.programs);
+    const auto with = [&](std::uint64_t memory) {
+        return replay(each.programs, state, each.data, kSeed, 1, 1, nullptr, memory);
+    };
+    EXPECT_EQ(with(needed - 1).error().name, "memory.too_little");
+    EXPECT_FALSE(difference(each.programs.any(), state, each.initial));
+    EXPECT_TRUE(with(needed));
+}
+
 TEST(Replay, of_parts_is_that_of_the_whole) {
     for (const std::uint32_t accumulate : {0U, 2U}) {
         const Case each = make(accumulate, 4);

@@ -464,6 +464,25 @@ TEST(InitialState, of_a_fine_tuning_takes_the_parameters_that_fit) {
         EXPECT_EQ(name, "") << "of another shape";
 }
 
+// A file of a hundred bytes stands for all the zeros that a stranger's program asks for.
+TEST(StateFile, makes_nothing_that_memory_has_no_room_for) {
+    const Task task = make_task(1, 8, 8, 2);
+    const auto nothing = write_safetensors({}, {{"format", "quern-state-1"}});
+    ASSERT_TRUE(nothing);
+    Program program = task.built.program;
+    const std::uint64_t needed = nothing->size() + program.header.sizes.state_bytes;
+    EXPECT_TRUE(read_state(program, *nothing, needed));
+    EXPECT_EQ(read_state(program, *nothing, needed - 1).error().name, "memory.too_little");
+    for (vm::tensor::Slot& slot : program.slots) slot.shape = matrix_shape(1U << 15, 1U << 15);
+    for (std::size_t i = program.slots.size(); i < 4096; ++i) {
+        program.slots.push_back(program.slots.front());
+        program.slots.back().name = std::string("more.").append(std::to_string(i));
+        program.updates.push_back(program.updates.front());
+    }
+    complete_header(program);
+    EXPECT_EQ(read_state(program, *nothing).error().name, "memory.too_little") << "16 TiB are on no machine";
+}
+
 TEST(StateFile, reads_back_states_and_refuses_others) {
     const Task task = make_task(1, 8, 8, 2);
     const auto& program = task.built.program;
