@@ -72,6 +72,17 @@ Expected<Container> read_into(const std::string& path, std::size_t max_bytes) {
     }
 }
 
+Status check_own(const std::string& path, mode_t kind) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) return errno == ENOENT ? Status() : fail_errno("fs.read_failed", path);
+    const auto foreign = [&](const char* why) { return fail("fs.foreign", path + why); };
+    if ((info.st_mode & S_IFMT) == S_IFLNK) return foreign(" is a link");
+    if ((info.st_mode & S_IFMT) != kind) return foreign(kind == S_IFDIR ? " is no directory" : " is no plain file");
+    if (info.st_uid != ::geteuid()) return foreign(" is another user's");
+    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return foreign(" may be written to by other users");
+    return {};
+}
+
 }  // namespace
 
 tl::unexpected<Error> fail_write(int code, std::string_view name, const std::string& path) {
@@ -130,6 +141,9 @@ Status create_directories(const std::string& path, unsigned mode) {
     if (!S_ISDIR(info.st_mode)) return fault("fs.create_directory_failed", path + ": not a directory");
     return {};
 }
+
+Status check_own_file(const std::string& path) { return check_own(path, S_IFREG); }
+Status check_own_directory(const std::string& path) { return check_own(path, S_IFDIR); }
 
 Status sync_directory(const std::string& path) {
     const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

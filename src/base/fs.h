@@ -32,6 +32,11 @@ inline constexpr std::string_view kDiskFull = "fs.disk_full";
 [[nodiscard]] Expected<std::uint64_t> file_size(const std::string& path);
 // With parents; no error when it is there already. Errors: fs.create_directory_failed, fs.disk_full.
 [[nodiscard]] Status create_directories(const std::string& path, unsigned mode = 0755);
+// That what is there, if anything is, was written by this process's user: no link, a plain file or a directory, the
+// user's own, which no other may write to. As of now: whoever may rename in the directory above may put another in its
+// place later. Errors: fs.foreign, with the reason; fs.read_failed.
+[[nodiscard]] Status check_own_file(const std::string& path);
+[[nodiscard]] Status check_own_directory(const std::string& path);
 // Makes a rename, creation or removal inside the directory durable. Error: fs.sync_failed.
 [[nodiscard]] Status sync_directory(const std::string& path);
 // No error when it is missing. Error: fs.remove_failed.

@@ -1,4 +1,6 @@
 // quern-cli: calls a node's JSON-RPC methods, moves contents in and out of its store and reports evidence.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -13,6 +15,7 @@
 
 #include "base/args.h"
 #include "base/fs.h"
+#include "base/printable.h"
 #include "base/uint256.h"
 #include "bin/program_file.h"
 #include "bin/terminal.h"
@@ -58,23 +61,29 @@ struct Options {
 int complain(int code, const std::string& text) { return quern::complain("quern-cli", text, code); }
 
 int transport_failure(const Options& options, const Error& error) {
-    std::string text = error.to_string();
+    const int code = complain(kNoNode, error.to_string());
     if (error.name == "http.connect_failed")
-        text += "\nIs quernd running? -rpcconnect=" + options.connect + " -rpcport=" + std::to_string(options.port);
-    return complain(kNoNode, text);
+        std::fprintf(stderr, "Is quernd running? -rpcconnect=%s -rpcport=%u\n", options.connect.c_str(),
+                     unsigned{options.port});
+    return code;
 }
 
 int rpc_failure(const rpc::RpcError& error) {
-    std::fprintf(stderr, "error code: %d\nerror message:\n%s\n", error.code, error.message.c_str());
-    if (!error.data.is_null()) std::fprintf(stderr, "data: %s\n", error.data.dump().c_str());
+    std::fprintf(stderr, "error code: %d\nerror message:\n%s\n", error.code, printable(error.message).c_str());
+    if (!error.data.is_null()) std::fprintf(stderr, "data: %s\n", printable(error.data.dump()).c_str());
     return kExitFailed;
 }
 
+// All of what a node answers: byte by byte into a file, as what can do no harm on a terminal.
+void show(std::string_view text) {
+    const std::string shown =
+        ::isatty(STDOUT_FILENO) != 0 ? printable(text, kUnlimited, Lines::many) : std::string(text);
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
+}
+
 void print_result(const json::Value& value) {
-    if (const auto text = value.as_string())
-        std::printf("%s\n", std::string(*text).c_str());
-    else
-        std::printf("%s\n", value.dump_pretty().c_str());
+    const auto text = value.as_string();
+    show((text ? std::string(*text) : value.dump_pretty()) + "\n");
 }
 
 // "@file" is the file's text, "@-" standard input.
@@ -364,7 +373,7 @@ int run_account(rpc::Client& client, const Options& options) {
     if (!pages) return failure(options, pages.error());
     const auto text = options.csv ? rpc::statement_csv(*pages) : rpc::statement_table(*pages);
     if (!text) return failure(options, text.error());
-    std::fwrite(text->data(), 1, text->size(), stdout);
+    show(*text);
     if (!options.csv) return 0;
     const auto remarks = rpc::statement_remarks(*pages);
     if (!remarks) return failure(options, remarks.error());

@@ -11,6 +11,7 @@
 #include "base/http_client.h"
 #include "base/log.h"
 #include "bin/out_of_memory.h"
+#include "base/printable.h"
 #include "bin/task_options.h"
 #include "bin/terminal.h"
 #include "compute/client/train.h"
@@ -88,7 +89,7 @@ public:
             for (const json::Member& each : event.data.members()) line.set(each.key, each.value);
             std::printf("%s\n", line.dump().c_str());
         } else if (!event.text.empty()) {
-            std::printf(overwrites_ ? "\r\x1b[K%s" : "%s", event.text.c_str());
+            std::printf(overwrites_ ? "\r\x1b[K%s" : "%s", printable(event.text).c_str());
             open_ = overwrites_ && event.passing;
             if (!open_) std::printf("\n");
         }

@@ -13,6 +13,7 @@
 
 #include "base/args.h"
 #include "base/expected.h"
+#include "base/printable.h"
 
 namespace quern {
 
@@ -20,9 +21,9 @@ namespace quern {
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
-// Says on standard error what went wrong.
+// Says on standard error what went wrong, in one line: part of it may be what a node or a file says.
 inline int complain(const char* program, const std::string& text, int code = kExitFailed) {
-    std::fprintf(stderr, "%s: %s\n", program, text.c_str());
+    std::fprintf(stderr, "%s: %s\n", program, printable(text).c_str());
     return code;
 }
 inline int complain(const char* program, const Error& error, int code = kExitFailed) {

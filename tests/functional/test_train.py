@@ -126,6 +126,19 @@ class TrainTest(framework.MarketTest, Trains):
         again = Run([*model, *self.on_market(), "--yes"])
         self.assertEqual(again.end(), 0, again.said)
         self.assertEqual(again.names(), ["result"])
+        with open(model[5], "rb") as file:
+            content = file.read()
+        # What is in its place is not told of as the result.
+        for lost in ([], [kept("state.safetensors")]):
+            for path in [model[5], *lost]:
+                with open(path, "wb") as file:
+                    file.write(b"garbage")
+            again = Run([*model, *self.on_market(), "--yes"])
+            self.assertEqual(again.end(), 0, again.said)
+            self.assertEqual("downloading" in again.names(), bool(lost))
+            self.assertEqual(again.last("result")["stateRoot"], result["stateRoot"])
+            with open(model[5], "rb") as file:
+                self.assertEqual(file.read(), content)
         # The same bits by the local executor, in the task's order of data.
         here = Run([*self.with_value(model, "--out", model[5] + ".local"), "--local", "--beacon", task["seedBeacon"]])
         self.assertEqual(here.end(), 0, here.said)

@@ -6,6 +6,7 @@ and tells what happened, for the demo (python3 -m quern.demo), the functional te
 
 Standard library only; train() needs torch.
 """
+from .rpc import BadAnswer, RpcError
 from .training import Client, Task, TrainError, train
 
-__all__ = ["Client", "Task", "TrainError", "train"]
+__all__ = ["BadAnswer", "Client", "RpcError", "Task", "TrainError", "train"]

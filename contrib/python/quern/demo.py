@@ -27,7 +27,8 @@ from .devnet import QRN, ROOT, Devnet, program, run
 from .market import (FINAL_STATES, Job, TextJob, all_tasks, disputes_of, licence_texts, price, reason_of, spec_options, state_of,
                      submit, supply_difference, transfer, wait_for_task)
 from .processes import Ended, end_on_signals, hang_up, popen
-from .rpc import RpcError
+from .printable import printable
+from .rpc import BadAnswer, RpcError
 from .shapes import NAMES, SIDE, architecture, picture, shapes
 
 STEPS, INTERVAL = 600, 30
@@ -166,7 +167,7 @@ class Demo:
         elapsed = time.monotonic() - self.started
         try:
             for line in text.splitlines() or [""]:
-                for part in self.folded(line):
+                for part in self.folded(printable(line, len(line))):
                     print(f"[{elapsed:6.1f} s] {part}", flush=True)
         except OSError:
             hang_up()
@@ -538,7 +539,7 @@ def guarded_main():
     except Ended as ended:
         status = ended.status
         demo.say(f"ended by {ended}")
-    except (RuntimeError, TimeoutError, OSError, KeyError, RpcError) as error:
+    except (RuntimeError, TimeoutError, OSError, KeyError, RpcError, BadAnswer) as error:
         demo.say(f"failed: {demo.net.given_up if demo.net and demo.net.given_up else error}")
     finally:
         demo.stop()

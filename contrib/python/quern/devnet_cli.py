@@ -17,7 +17,7 @@ from .devnet_settings import GENESIS_OPTIONS, DevnetError, check_same, choose_po
 from .devnet_view import show_status, table
 from .market import transfer
 from .processes import Ended, end_on_signals, wait_until
-from .rpc import RpcError
+from .rpc import BadAnswer, RpcError
 
 START_TIMEOUT_S = 60
 EXAMPLES = """
@@ -338,7 +338,7 @@ def main(arguments=None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     # RuntimeError: a program of ours refused; OSError: a full disk, say.
-    except (DevnetError, namespaces.NamespaceError, RuntimeError, TimeoutError, RpcError, OSError) as error:
+    except (DevnetError, namespaces.NamespaceError, RuntimeError, TimeoutError, RpcError, BadAnswer, OSError) as error:
         print(f"devnet: {error}", file=sys.stderr)
         return 1
     except Ended as ended:

@@ -1,4 +1,5 @@
 """What people see of a devnet: nodes and workers with what they say of themselves, as tables."""
+from .printable import printable
 from .rpc import RpcError
 
 NOT_YET = "not yet"
@@ -58,6 +59,7 @@ def show_status(network):
 
 
 def table(rows):
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())

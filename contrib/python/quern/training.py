@@ -12,10 +12,12 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
-from .rpc import Node
+from .printable import printable
+from .rpc import BadAnswer, Node
 
 if TYPE_CHECKING:
     import torch
@@ -25,13 +27,14 @@ Event = Mapping[str, Any]
 INPUT, OUTPUT = "input", "output"  # what the exported network calls them
 TRAINED = "trained.safetensors"
 UNDER_WAY = ("local", "submitting", "following")  # stages of a job file
+KEPT_WORDS = 1 << 16  # characters of what a program said last
 
 
 class TrainError(Exception):
     """What a program refused or what came to nothing: `name` as in doc/training.md, "Errors", and `detail` for people."""
 
     def __init__(self, name: str, detail: str) -> None:
-        super().__init__(f"{name}: {detail}" if detail else name)
+        super().__init__(printable(f"{name}: {detail}" if detail else name))
         self.name = name
         self.detail = detail
 
@@ -48,7 +51,9 @@ class Task:
 
 
 class Client:
-    """A node, by its JSON-RPC port: `Client("http://127.0.0.1:8545")`. `rpc` takes any other method."""
+    """A node, by its JSON-RPC port: `Client("http://127.0.0.1:8545")`. `rpc` takes any other method. `timeout`: seconds until
+    an answer is there, all of it. Raises quern.RpcError where the node refuses, quern.BadAnswer where it says what is no
+    answer, OSError and http.client.HTTPException where it does not answer."""
 
     def __init__(self, url: str = "http://127.0.0.1:8545", timeout: float = 30) -> None:
         host, _, port = url.removeprefix("http://").rstrip("/").partition(":")
@@ -73,6 +78,9 @@ class Client:
         found = self.rpc.task_get(number)
         if found is None:
             return None
+        wanted = {"stateName": str, "reason": str, "steps": int}
+        if not isinstance(found, dict) or any(not isinstance(found.get(name), kind) for name, kind in wanted.items()):
+            raise BadAnswer(f"task_get: {number}: no task")
         return Task(number, found["stateName"], found["reason"], found["steps"], found)
 
 
@@ -102,9 +110,12 @@ def follow(arguments: Sequence[str]) -> Iterator[Event]:
     """The events of `quern-train ARGUMENTS --json`, as they come; raises TrainError at its end when it failed. Closing the
     iterator ends the program as Ctrl-C does: the same call goes on where it was."""
     with subprocess.Popen([program("quern-train"), *arguments, "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True) as child:
+                          stderr=subprocess.PIPE, text=True, errors="replace") as child:
         assert child.stdout is not None and child.stderr is not None
         failed: TrainError | None = None
+        said = [""]
+        listener = threading.Thread(target=_listen, args=(child.stderr, said), daemon=True)  # else a full pipe stops it
+        listener.start()
         try:
             for line in child.stdout:
                 event = json.loads(line)
@@ -115,10 +126,18 @@ def follow(arguments: Sequence[str]) -> Iterator[Event]:
         finally:
             if child.poll() is None:
                 child.terminate()
-            said = child.stderr.read()
+            for _ in child.stdout:
+                pass
+            listener.join()
             child.wait()
         if failed is not None or child.returncode != 0:
-            raise failed or _refusal(said)
+            raise failed or _refusal(said[0])
+
+
+def _listen(stream: IO[str], said: list[str]) -> None:
+    """All that comes, of which the end is kept."""
+    while piece := stream.read(KEPT_WORDS):
+        said[0] = (said[0] + piece)[-KEPT_WORDS:]
 
 
 def _refusal(said: str) -> TrainError:

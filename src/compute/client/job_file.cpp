@@ -35,8 +35,11 @@ Expected<JobFile> JobFile::open(const std::string& out) {
     if (std::filesystem::is_directory(out, unknown)) return fail("train.out_is_a_folder", out + ": --out names a file");
     const std::string folder = job_folder(out);
     QUERN_CHECK(fs::create_directories(folder, 0700));
+    // What another user has planted would say where this one writes, what it deletes, and what it has verified.
+    QUERN_CHECK(fs::check_own_directory(folder));
     QUERN_TRY(fs::LockFile lock, fs::LockFile::acquire(folder + "/lock"));
     JobFile file(job_path(out), folder, std::move(lock));
+    QUERN_CHECK(fs::check_own_file(file.path_));
     if (!fs::exists(file.path_)) return file;
     QUERN_TRY(const std::string text, fs::read_text_file(file.path_, kMaxJobBytes));
     auto job = parse_job(text);

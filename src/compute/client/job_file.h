@@ -48,8 +48,9 @@ struct Job {
 
 class JobFile {
 public:
-    // Makes the job's folder, locks it and reads the file, where there is one. Errors: fs.*; fs.locked (another
-    // process trains to this output); train.out_is_a_folder; train.bad_job (the file is damaged, or another version's).
+    // Makes the job's folder, locks it and reads the file, where there is one. Errors: fs.*; fs.foreign (one of them is
+    // a link, another user's, or others may write to it); fs.locked (another process trains to this output);
+    // train.out_is_a_folder; train.bad_job (the file is damaged, or another version's).
     [[nodiscard]] static Expected<JobFile> open(const std::string& out);
 
     [[nodiscard]] const std::optional<Job>& job() const { return job_; }

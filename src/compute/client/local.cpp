@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "compute/client/progress.h"
+#include "compute/client/result.h"
 #include "compute/program/state_file.h"
 #include "compute/worker/step_runner.h"
 #include "compute/worker/task_inputs.h"
@@ -19,7 +20,17 @@ namespace tensor = vm::tensor;
 
 constexpr std::uint64_t kSavePauseMs = 1'000;
 constexpr std::uint64_t kTellPauseMs = 250;
+constexpr std::string_view kSaved = "state-";  // then the step, then kSavedEnd
+constexpr std::string_view kSavedEnd = ".safetensors";
 constexpr std::size_t kMaxStateFile = std::size_t{64} << 30;
+
+bool is_checkpoint(std::string_view name) {
+    if (!name.starts_with(kSaved) || !name.ends_with(kSavedEnd) || name.size() <= kSaved.size() + kSavedEnd.size())
+        return false;
+    name.remove_prefix(kSaved.size());
+    name.remove_suffix(kSavedEnd.size());
+    return name.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 class LocalTraining {
 public:
@@ -67,7 +78,7 @@ public:
 
 private:
     [[nodiscard]] std::string saved_path(std::uint64_t step) const {
-        return file_.folder() + "/state-" + std::to_string(step) + ".safetensors";
+        return std::string(file_.folder()).append("/").append(kSaved).append(std::to_string(step)).append(kSavedEnd);
     }
 
     // From the initial state, or from where the job file says.
@@ -80,18 +91,25 @@ private:
             return fail("train.other_job",
                         file_.path() + " is about another training: remove it, or choose another --out");
         step_ = job.step;
-        if (job.stage == stage::kDone && fs::exists(options_.out)) {
-            done_ = true;
-            tell_result(job.state_root);
-            return {};
-        }
-        const std::string path = job.stage == stage::kDone ? file_.folder() + "/state.safetensors" : saved_path(step_);
+        if (job.stage == stage::kDone) return tell_done(job);
+        const std::string path = saved_path(step_);
         QUERN_TRY(const Bytes bytes, fs::read_file(path, kMaxStateFile));
         QUERN_TRY(state_, program::read_state(program_, bytes));
         if (tensor::state_root(state_, &pool_) != job.state_root || step_ > training_.programs.plan.steps())
             return fail("train.bad_job", path + " is not the state that was saved");
         console_.tell(
             {"resumed", json::Value::object({{"step", step_}}), "goes on from step " + std::to_string(step_)});
+        return {};
+    }
+
+    Status tell_done(const Job& job) {
+        QUERN_TRY(const Kept kept, keep_result(options_, program_, job.state_root, file_.folder(), &pool_));
+        if (kept == Kept::nothing)
+            return fail("train.bad_job", state_path(file_.folder()) +
+                                             " is not the state that was trained: to train anew remove " +
+                                             file_.path());
+        done_ = true;
+        tell_result(job.state_root);
         return {};
     }
 
@@ -112,7 +130,7 @@ private:
         std::error_code problem;
         for (const auto& entry : std::filesystem::directory_iterator(file_.folder(), problem)) {
             const std::string name = entry.path().filename().string();
-            if (name.starts_with("state-")) QUERN_CHECK(fs::remove_file(entry.path().string()));
+            if (is_checkpoint(name)) QUERN_CHECK(fs::remove_file(entry.path().string()));
         }
         return {};
     }

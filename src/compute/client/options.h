@@ -52,4 +52,7 @@ struct Console {
 [[nodiscard]] inline std::string job_path(const std::string& out) { return out + ".job.json"; }
 [[nodiscard]] inline std::string job_folder(const std::string& out) { return out + ".job"; }
 
+// In that folder, after the end: the state of which the output is exported.
+[[nodiscard]] inline std::string state_path(const std::string& folder) { return folder + "/state.safetensors"; }
+
 }  // namespace quern::compute::client

@@ -1,5 +1,8 @@
 #include "compute/client/result.h"
 
+#include "base/fs.h"
+#include "compute/client/training.h"
+#include "compute/program/state_file.h"
 #include "compute/worker/task_inputs.h"
 #include "crypto/merkle.h"
 
@@ -10,6 +13,13 @@ namespace types = chain::types;
 
 // Of a state that is fetched: it is the user's own.
 constexpr std::uint64_t kMaxResultMemory = std::uint64_t{64} << 30;
+
+bool has_content(const std::string& path, const Bytes& content) {
+    const auto size = fs::file_size(path);  // first: what blocks a reader has none
+    if (!size || *size != content.size()) return false;
+    const auto found = fs::read_file(path, content.size());
+    return found && *found == content;
+}
 
 }  // namespace
 
@@ -48,6 +58,18 @@ Expected<vm::tensor::State> fetch_result(worker::NodeView& node, const vm::tenso
                                {look.claim.checkpoint_content, look.claim.final_root, worker::custody_of(live)}, pool));
     QUERN_CHECK(check_root(state, look.claim.final_root, pool));
     return state;
+}
+
+Expected<Kept> keep_result(const TrainOptions& options, const vm::tensor::Program& program, const Hash32& root,
+                           const std::string& folder, ThreadPool* pool) {
+    const auto bytes = fs::read_file(state_path(folder), kMaxResultMemory);
+    if (!bytes) return Kept::nothing;
+    const auto state = program::read_state(program, *bytes);
+    if (!state || !check_root(*state, root, pool)) return Kept::nothing;
+    QUERN_TRY(const Bytes model, program::export_model(program, *state));
+    if (has_content(options.out, model)) return Kept::whole;
+    QUERN_CHECK(fs::write_file_atomic(options.out, model));
+    return Kept::mended;
 }
 
 }  // namespace quern::compute::client

@@ -2,6 +2,7 @@
 // One thread.
 #pragma once
 
+#include "compute/client/options.h"
 #include "compute/client/progress.h"
 #include "compute/worker/node_view.h"
 #include "vm/tensor/executor.h"
@@ -24,5 +25,16 @@ inline constexpr std::string_view kNotTheTask = "train.other_task";
 // claim's final root. Errors: worker::InputStore::checkpoint()'s; those of check_root().
 [[nodiscard]] Expected<vm::tensor::State> fetch_result(worker::NodeView& node, const vm::tensor::Program& program,
                                                        const Look& look, ThreadPool* pool);
+
+// What of a result that an earlier run has written is still on disk.
+enum class Kept {
+    nothing,  // no state with that root is in the job's folder
+    whole,    // the output is what is exported of that state, byte by byte
+    mended,   // it was missing or another: it is written anew
+};
+// Looks for the final state in the job's folder (state.safetensors), and compares the output with it. Errors: fs.*;
+// safetensors.*.
+[[nodiscard]] Expected<Kept> keep_result(const TrainOptions& options, const vm::tensor::Program& program,
+                                         const Hash32& root, const std::string& folder, ThreadPool* pool);
 
 }  // namespace quern::compute::client

@@ -38,7 +38,10 @@ public:
         QUERN_TRY(JobFile file, JobFile::open(options_.out));
         QUERN_TRY(const Training training, prepare_training(options_, file.folder(), &stop_));
         QUERN_CHECK(check_job(file, training, crypto::address20(key)));
-        if (file.job() && file.job()->stage == stage::kDone && fs::exists(options_.out)) return tell_done(*file.job());
+        if (file.job() && file.job()->stage == stage::kDone) {
+            QUERN_TRY(const bool there, tell_done(file, training));
+            if (there) return {};
+        }
         if (file.job())
             console_.tell({"resumed", json::Value::object({{"stage", file.job()->stage}, {"task", file.job()->task}}),
                            "goes on with what " + file.path() + " is about"});
@@ -77,16 +80,21 @@ private:
         return {};
     }
 
-    // The chain may not know the task any more.
-    Status tell_done(const Job& job) const {
+    // The chain may not know the task any more. False: the result is not here, or not what was verified.
+    Expected<bool> tell_done(const JobFile& file, const Training& training) const {
+        const Job& job = *file.job();
         const std::string root = to_hex0x(job.state_root);
+        ThreadPool pool(options_.threads);
+        QUERN_TRY(const Kept kept,
+                  keep_result(options_, training.programs.any(), job.state_root, file.folder(), &pool));
+        if (kept == Kept::nothing) return false;
         console_.tell(
             {"result",
              json::Value::object(
                  {{"out", options_.out}, {"stateRoot", root}, {"local", false}, {"task", job.task}, {"before", true}}),
-             options_.out + " is there already, the verified result of task " + std::to_string(job.task) +
-                 "; state root " + root});
-        return {};
+             options_.out + (kept == Kept::whole ? " is there already" : " is written again") +
+                 ", the verified result of task " + std::to_string(job.task) + "; state root " + root});
+        return true;
     }
 
     // Price, question, contents, and the signed transaction on disk: nothing of it is on the chain yet.

@@ -122,7 +122,7 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
 Status write_result(const TrainOptions& options, const tensor::Program& program, const tensor::State& state,
                     const std::string& folder) {
     QUERN_TRY(const Bytes whole, program::write_state(program, state));
-    QUERN_CHECK(fs::write_file_atomic(folder + "/state.safetensors", whole));
+    QUERN_CHECK(fs::write_file_atomic(state_path(folder), whole));
     QUERN_TRY(const Bytes model, program::export_model(program, state));
     return fs::write_file_atomic(options.out, model);
 }

@@ -1,6 +1,8 @@
 // What a job file says is what was saved, and what it cannot mean is refused.
 #include "compute/client/job_file.h"
 
+#include <unistd.h>
+
 #include "chain/types/json_codec.h"
 #include "compute/client/options.h"
 #include "small_training.h"
@@ -58,6 +60,50 @@ TEST_F(JobFileTest, refuses_a_folder_as_output) {
         EXPECT_EQ(file.error().name, "train.out_is_a_folder");
     }
     EXPECT_FALSE(fs::exists(job_folder(folder))) << "and makes nothing beside it";
+}
+
+TEST_F(JobFileTest, refuses_what_others_have_planted) {
+    const std::string folder = job_folder(options_.out);
+    const std::string path = job_path(options_.out);
+    const auto error_of_open = [&] {
+        const auto file = JobFile::open(options_.out);
+        return file ? std::string("none") : file.error().to_string();
+    };
+    std::filesystem::remove(folder);
+    const std::string victim = directory_ + "/victim";
+    ASSERT_TRUE(fs::create_directories(victim));
+    std::filesystem::create_directory_symlink(victim, folder);
+    EXPECT_EQ(error_of_open(), "fs.foreign: " + folder + " is a link");
+    EXPECT_TRUE(std::filesystem::is_empty(victim)) << "nothing was written through it";
+    std::filesystem::remove(folder);
+    EXPECT_EQ(error_of_open(), "none");
+    std::filesystem::permissions(folder, std::filesystem::perms(0777));
+    EXPECT_EQ(error_of_open(), "fs.foreign: " + folder + " may be written to by other users");
+    std::filesystem::permissions(folder, std::filesystem::perms(0755));
+
+    const std::string text = chain::types::to_json(sample()).dump();
+    const std::string elsewhere = write("elsewhere", as_bytes(text));
+    std::filesystem::create_symlink(elsewhere, path);
+    EXPECT_EQ(error_of_open(), "fs.foreign: " + path + " is a link");
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(directory_ + "/not-there", path);
+    EXPECT_EQ(error_of_open(), "fs.foreign: " + path + " is a link");
+    std::filesystem::remove(path);
+    ASSERT_TRUE(fs::create_directories(path));
+    EXPECT_EQ(error_of_open(), "fs.foreign: " + path + " is no plain file");
+    std::filesystem::remove(path);
+    ASSERT_TRUE(fs::write_file_atomic(path, as_bytes(text), 0666));
+    std::filesystem::permissions(path, std::filesystem::perms(0620));
+    EXPECT_EQ(error_of_open(), "fs.foreign: " + path + " may be written to by other users");
+    std::filesystem::permissions(path, std::filesystem::perms(0644));
+    EXPECT_EQ(error_of_open(), "none");
+    if (::geteuid() != 0) return;  // the others need root
+    constexpr uid_t kSomebody = 12'345;
+    ASSERT_EQ(::chown(path.c_str(), kSomebody, kSomebody), 0);
+    EXPECT_EQ(error_of_open(), "fs.foreign: " + path + " is another user's");
+    std::filesystem::remove(path);
+    ASSERT_EQ(::chown(folder.c_str(), kSomebody, kSomebody), 0);
+    EXPECT_EQ(error_of_open(), "fs.foreign: " + folder + " is another user's");
 }
 
 TEST_F(JobFileTest, refuses_what_it_cannot_mean) {

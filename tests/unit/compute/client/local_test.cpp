@@ -86,6 +86,42 @@ TEST_F(LocalTest, makes_a_lost_output_again) {
     EXPECT_EQ(*fs::read_file(options_.out, 1 << 20), model);
 }
 
+TEST_F(LocalTest, tells_of_no_other_file_than_what_was_trained) {
+    ASSERT_TRUE(train());
+    const Bytes model = *fs::read_file(options_.out, 1 << 20);
+    const std::string before = root();
+    Bytes other = model;
+    other.back() ^= 1U;
+    for (const Bytes& planted : {Bytes{'g', 'a', 'r', 'b', 'a', 'g', 'e'}, Bytes(), other}) {
+        ASSERT_TRUE(fs::write_file_atomic(options_.out, planted));
+        ASSERT_TRUE(train());
+        EXPECT_EQ(*fs::read_file(options_.out, 1 << 20), model);
+        EXPECT_EQ(root(), before);
+    }
+    // The state of which it is exported is another: nothing says what the output should be.
+    const std::string kept = state_path(job_folder(options_.out));
+    const auto training = prepare();
+    ASSERT_TRUE(training);
+    ASSERT_TRUE(fs::write_file_atomic(kept, *program::write_state(training->programs.any(), training->initial)));
+    const Status changed = train();
+    ASSERT_FALSE(changed);
+    EXPECT_EQ(changed.error().name, "train.bad_job");
+    ASSERT_TRUE(fs::remove_file(kept));
+    EXPECT_EQ(train().error().name, "train.bad_job");
+}
+
+TEST_F(LocalTest, removes_its_own_checkpoints_alone) {
+    ASSERT_FALSE(train(7));
+    const std::vector<std::string> foreign{
+        "state-of-the-art.txt", "state-.safetensors", "state-3.safetensors.old", "state-3a.safetensors", "state-3",
+        "states-3.safetensors"};
+    for (const std::string& name : foreign) write("model.safetensors.job/" + name, Bytes(3));
+    write("model.safetensors.job/state-3.safetensors", Bytes(3));
+    ASSERT_TRUE(train());
+    for (const std::string& name : foreign) EXPECT_TRUE(fs::exists(job_folder(options_.out) + "/" + name)) << name;
+    EXPECT_FALSE(fs::exists(job_folder(options_.out) + "/state-3.safetensors"));
+}
+
 TEST_F(LocalTest, refuses_a_saved_state_that_was_changed) {
     ASSERT_FALSE(train(7));
     const std::uint64_t step = JobFile::open(options_.out)->job()->step;

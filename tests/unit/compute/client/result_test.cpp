@@ -1,7 +1,10 @@
 // What is downloaded is taken when the chain says the same of it, and else not.
 #include "compute/client/result.h"
 
+#include <sys/stat.h>
+
 #include "compute/core/state_content.h"
+#include "compute/program/state_file.h"
 #include "compute/worker/task_inputs.h"
 #include "crypto/merkle.h"
 #include "memory_node.h"
@@ -77,6 +80,40 @@ TEST_F(ResultTest, a_proof_is_of_this_training_in_all_its_parts) {
     EXPECT_TRUE(refuses([](types::ProofRecord& p) { p.data_roots.clear(); }));
     EXPECT_TRUE(refuses([](types::ProofRecord& p) { --p.steps; }));
     EXPECT_TRUE(refuses([](types::ProofRecord& p) { p.final_root.data[0] ^= 1U; }));
+}
+
+TEST_F(ResultTest, an_output_is_the_result_when_it_is_what_the_state_exports) {
+    const std::string folder = job_folder(options_.out);
+    const Hash32 root = look_.claim.final_root;
+    const auto keep = [&] {
+        const auto kept = keep_result(options_, program(), root, folder, nullptr);
+        EXPECT_TRUE(kept) << kept.error().to_string();
+        return kept.value_or(Kept::nothing);
+    };
+    EXPECT_EQ(keep(), Kept::nothing);
+    ASSERT_TRUE(write_result(options_, program(), training_->initial, folder));
+    const Bytes model = *fs::read_file(options_.out, 1 << 20);
+    EXPECT_EQ(keep(), Kept::whole);
+    Bytes other = model;
+    other.back() ^= 1U;
+    for (const Bytes& planted : {other, Bytes(), Bytes(3)}) {
+        ASSERT_TRUE(fs::write_file_atomic(options_.out, planted));
+        EXPECT_EQ(keep(), Kept::mended);
+        EXPECT_EQ(*fs::read_file(options_.out, 1 << 20), model);
+        EXPECT_EQ(keep(), Kept::whole);
+    }
+    ASSERT_TRUE(fs::remove_file(options_.out));
+    ASSERT_EQ(::mkfifo(options_.out.c_str(), 0600), 0);
+    EXPECT_EQ(keep(), Kept::mended) << "nobody waits for a writer";
+    EXPECT_EQ(*fs::read_file(options_.out, 1 << 20), model);
+
+    vm::tensor::State changed = training_->initial;
+    changed.front().words.front() ^= 1U;
+    ASSERT_TRUE(fs::write_file_atomic(state_path(folder), *program::write_state(program(), changed)));
+    EXPECT_EQ(keep(), Kept::nothing);
+    ASSERT_TRUE(fs::write_file_atomic(state_path(folder), Bytes(100)));
+    EXPECT_EQ(keep(), Kept::nothing);
+    EXPECT_EQ(*fs::read_file(options_.out, 1 << 20), model) << "and nothing is written";
 }
 
 TEST_F(ResultTest, another_chains_task_is_refused) {
