@@ -18,9 +18,6 @@ QUANTITY = re.compile("0x[0-9a-fA-F]{1,64}")
 class BadAnswer(ValueError):
     """What came is no answer: too long, no JSON, or of another shape than the method's."""
 
-    def __init__(self, what):
-        super().__init__(printable(what))
-
 
 class RpcError(Exception):
     """The node answered with an error object."""
@@ -128,7 +125,7 @@ class Node:
             except (http.client.HTTPException, OSError, BadAnswer) as error:
                 connection.close()
                 self._local.connection = None
-                if attempt or isinstance(error, (BadAnswer, TimeoutError)):
+                if attempt or isinstance(error, BadAnswer):
                     raise
 
     def post(self, document):
