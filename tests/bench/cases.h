@@ -9,6 +9,8 @@ void bench_matmul(Bench& bench);  // tensor_cases.cpp
 void bench_elementwise(Bench& bench);
 void bench_row_sums(Bench& bench);
 void bench_training(Bench& bench);  // training_cases.cpp
+void bench_reference_transformer(Bench& bench);
+void bench_convolution(Bench& bench);
 void bench_commitment(Bench& bench);
 void bench_tapped(Bench& bench);
 void bench_demand(Bench& bench);   // demand_cases.cpp

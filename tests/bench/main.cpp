@@ -23,6 +23,9 @@ std::vector<Case> all_cases() {
         {"row-sums", "canonical sums over rows and scattered rows against a sum of as many words along rows",
          bench_row_sums},
         {"training", "one step of the demo's transformer against the same in torch", bench_training},
+        {"training-reference", "one step of a transformer of 0.83 million parameters against the same in torch",
+         bench_reference_transformer},
+        {"training-images", "one step of a convolutional network against the same in torch", bench_convolution},
         {"commitment", "the state's roots as a share of a training step", bench_commitment},
         {"tapped", "a probed step and a dispute's run beside a training step: time and memory", bench_tapped},
         {"demand", "memory of a solver and a disputant, and how fast states are committed to", bench_demand},
@@ -99,7 +102,7 @@ int run(int argc, char** argv) {
     if (const auto code = parse_command_line(app, "quern-bench", argc, argv)) return *code;
     if (list) {
         for (const Case& entry : all_cases())
-            std::printf("%-15s %s\n", std::string(entry.name).c_str(), std::string(entry.about).c_str());
+            std::printf("%-18s %s\n", std::string(entry.name).c_str(), std::string(entry.about).c_str());
         return 0;
     }
     std::regex wanted;

@@ -73,8 +73,8 @@ struct MatmulSize {
 
 void bench_matmul(Bench& bench) {
     // The demo's own (its batch has 1,024 rows) and square ones.
-    static constexpr MatmulSize kSizes[] = {{1024, 192, 64}, {1024, 64, 256}, {64, 256, 1024},
-                                            {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}};
+    static constexpr MatmulSize kSizes[] = {{1024, 192, 64}, {1024, 64, 256},    {64, 256, 1024},   {256, 256, 256},
+                                            {512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048}};
     for (const std::size_t threads : kThreadCounts) {
         ThreadPool pool(threads);
         set_torch_threads(threads);

@@ -60,10 +60,41 @@ void TorchElementwise::run() {
     }
 }
 
+namespace {
+
+std::unique_ptr<torch::optim::AdamW> adamw(const compute::program::OptimizerConfig& config,
+                                           const std::vector<at::Tensor>& decayed,
+                                           const std::vector<at::Tensor>& others) {
+    const auto options = [&](double decay) {
+        return torch::optim::AdamWOptions(config.learning_rate)
+            .betas({config.beta1, config.beta2})
+            .eps(config.epsilon)
+            .weight_decay(decay);
+    };
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    groups.emplace_back(decayed, std::make_unique<torch::optim::AdamWOptions>(options(config.weight_decay)));
+    groups.emplace_back(others, std::make_unique<torch::optim::AdamWOptions>(options(0)));
+    return std::make_unique<torch::optim::AdamW>(groups, options(0));
+}
+
+// The examples of batch number `step`, as step programs choose them.
+at::Tensor batch_examples(const compute::program::Architecture& architecture, std::uint32_t step,
+                          const vm::tensor::Tensor& seed) {
+    const std::uint32_t batch = architecture.batch;
+    const auto count = static_cast<std::uint32_t>(compute::program::example_count(architecture));
+    at::Tensor rows = torch::empty({batch}, torch::kInt64);
+    for (std::uint32_t i = 0; i < batch; ++i)
+        rows.data_ptr<std::int64_t>()[i] =
+            vm::tensor::arith::permute_index(step * batch + i, seed.words[0], seed.words[1], count);
+    return rows;
+}
+
+}  // namespace
+
 struct TorchTransformer::Impl {
     compute::program::Architecture architecture;
     at::Tensor data;  // [windows, context + 1] int64
-    std::array<std::uint32_t, 2> key{};
+    vm::tensor::Tensor seed;
     std::vector<std::pair<std::string, at::Tensor>> parameters;
     std::unique_ptr<torch::optim::AdamW> optimizer;
     at::Tensor mask;  // true above the diagonal
@@ -119,7 +150,7 @@ TorchTransformer::TorchTransformer(const compute::program::Architecture& archite
     for (std::int64_t window = 0; window < windows; ++window)
         std::copy_n(tokens.begin() + window * length, length + 1,
                     impl.data.data_ptr<std::int64_t>() + window * (length + 1));
-    impl.key = {training.seed.words[0], training.seed.words[1]};
+    impl.seed = training.seed;
     const auto& program = training.program();
     std::vector<at::Tensor> decayed;
     std::vector<at::Tensor> others;
@@ -134,35 +165,104 @@ TorchTransformer::TorchTransformer(const compute::program::Architecture& archite
         (sizes.size() == 2 ? decayed : others).push_back(tensor);
         impl.parameters.emplace_back(program.slots[i].name, tensor);
     }
-    const auto& config = architecture.optimizer;
-    const auto options = [&](double decay) {
-        return torch::optim::AdamWOptions(config.learning_rate)
-            .betas({config.beta1, config.beta2})
-            .eps(config.epsilon)
-            .weight_decay(decay);
-    };
-    std::vector<torch::optim::OptimizerParamGroup> groups;
-    groups.emplace_back(decayed, std::make_unique<torch::optim::AdamWOptions>(options(config.weight_decay)));
-    groups.emplace_back(others, std::make_unique<torch::optim::AdamWOptions>(options(0)));
-    impl.optimizer = std::make_unique<torch::optim::AdamW>(groups, options(0));
+    impl.optimizer = adamw(architecture.optimizer, decayed, others);
     const std::int64_t context = architecture.transformer().context;
     impl.mask = torch::ones({context, context}, torch::kBool).triu(1);
 }
+TorchTransformer::TorchTransformer(TorchTransformer&&) noexcept = default;
 TorchTransformer::~TorchTransformer() = default;
 
 double TorchTransformer::step() {
     Impl& impl = *impl_;
-    const std::uint32_t batch = impl.architecture.batch;
-    const auto window_count = static_cast<std::uint32_t>(compute::program::example_count(impl.architecture));
-    at::Tensor rows = torch::empty({batch}, torch::kInt64);
-    for (std::uint32_t i = 0; i < batch; ++i)
-        rows.data_ptr<std::int64_t>()[i] =
-            vm::tensor::arith::permute_index(impl.step * batch + i, impl.key[0], impl.key[1], window_count);
-    ++impl.step;
-    const at::Tensor windows = impl.data.index_select(0, rows);
+    const at::Tensor windows = impl.data.index_select(0, batch_examples(impl.architecture, impl.step++, impl.seed));
     const std::int64_t context = impl.architecture.transformer().context;
     impl.optimizer->zero_grad();
     const at::Tensor loss = impl.loss_of(windows.narrow(1, 0, context), windows.narrow(1, 1, context));
+    loss.backward();
+    impl.optimizer->step();
+    return loss.item<double>();
+}
+
+struct TorchConvolution::Impl {
+    compute::program::Architecture architecture;
+    vm::tensor::Tensor seed;
+    at::Tensor images;  // [examples, channels, height, width]
+    at::Tensor labels;
+    std::vector<std::pair<std::string, at::Tensor>> parameters;
+    std::unique_ptr<torch::optim::AdamW> optimizer;
+    std::uint32_t step = 0;
+
+    [[nodiscard]] const at::Tensor& p(const std::string& name) const {
+        for (const auto& [own, tensor] : parameters)
+            if (own == "model." + name) return tensor;
+        give_up("the model has no parameter " + name);
+    }
+
+    [[nodiscard]] at::Tensor convolved(const at::Tensor& x, const std::string& layer) const {
+        return at::relu(at::conv2d(x, p(layer + ".weight"), p(layer + ".bias"), 1, 1));
+    }
+
+    [[nodiscard]] at::Tensor loss_of(const at::Tensor& x, const at::Tensor& targets) const {
+        at::Tensor y = at::max_pool2d(convolved(x, "0"), 2);
+        y = at::max_pool2d(convolved(y, "3"), 2);
+        y = convolved(y, "6").mean({2, 3});
+        return at::cross_entropy_loss(at::addmm(p("9.bias"), y, p("9.weight")), targets);
+    }
+};
+
+TorchConvolution::TorchConvolution(const compute::program::Architecture& architecture, const test::Training& training)
+    : impl_(std::make_unique<Impl>()) {
+    Impl& impl = *impl_;
+    impl.architecture = architecture;
+    impl.seed = training.seed;
+    const auto& program = training.program();
+    const auto& data = training.data;
+    const auto& model = architecture.layers();
+    const auto count = static_cast<std::int64_t>(compute::program::example_count(architecture));
+    const std::int64_t channels = model.channels;
+    const auto tensor_of = [](const Bytes& bytes) {
+        at::Tensor tensor = torch::empty({static_cast<std::int64_t>(bytes.size())}, torch::kUInt8);
+        std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
+        return tensor;
+    };
+    impl.images = tensor_of(data.sets()[0])
+                      .to(torch::kFloat32)
+                      .mul(model.scale)
+                      .view({count, model.image.height, model.image.width, channels})
+                      .permute({0, 3, 1, 2})
+                      .contiguous();
+    impl.labels = tensor_of(data.sets()[1]).to(torch::kInt64);
+    std::vector<at::Tensor> decayed;
+    std::vector<at::Tensor> others;
+    std::int64_t inputs = channels;
+    for (std::size_t i = 0; i < program.slots.size(); ++i) {
+        if ((program.slots[i].flags & vm::tensor::kSlotParameter) == 0) continue;
+        const auto& slot = training.states[0][i];
+        const std::int64_t columns = slot.shape.columns();
+        at::Tensor tensor = torch::empty({static_cast<std::int64_t>(slot.shape.rows()), columns});
+        std::memcpy(tensor.data_ptr(), slot.words.data(), slot.words.size() * 4);
+        const std::string& name = program.slots[i].name;
+        const bool is_vector = slot.shape.rows() == 1;
+        if (is_vector) {
+            tensor = tensor.view({columns});
+        } else if (name != "model.9.weight") {  // [taps * inputs, outputs] with taps row by row
+            tensor = tensor.view({3, 3, inputs, columns}).permute({3, 2, 0, 1}).contiguous();
+            inputs = columns;
+        }
+        tensor.set_requires_grad(true);
+        (is_vector ? others : decayed).push_back(tensor);
+        impl.parameters.emplace_back(name, tensor);
+    }
+    impl.optimizer = adamw(architecture.optimizer, decayed, others);
+}
+TorchConvolution::TorchConvolution(TorchConvolution&&) noexcept = default;
+TorchConvolution::~TorchConvolution() = default;
+
+double TorchConvolution::step() {
+    Impl& impl = *impl_;
+    const at::Tensor rows = batch_examples(impl.architecture, impl.step++, impl.seed);
+    impl.optimizer->zero_grad();
+    const at::Tensor loss = impl.loss_of(impl.images.index_select(0, rows), impl.labels.index_select(0, rows));
     loss.backward();
     impl.optimizer->step();
     return loss.item<double>();

@@ -42,7 +42,26 @@ class TorchTransformer {
 public:
     // Starts from the training's S_0.
     TorchTransformer(const compute::program::Architecture& architecture, const test::Training& training);
+    TorchTransformer(TorchTransformer&&) noexcept;
+    TorchTransformer& operator=(TorchTransformer&&) = delete;
     ~TorchTransformer();
+    // One training step on the batch that the step program takes at this step; the loss before the update.
+    double step();
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+// A small network for images as one writes it for torch: three convolutions with ReLU and pooling, the mean over all
+// places, a linear layer; cross_entropy_loss, autograd and torch's AdamW, in float32 and torch's own layout.
+class TorchConvolution {
+public:
+    // Starts from the training's S_0, whose layers are these.
+    TorchConvolution(const compute::program::Architecture& architecture, const test::Training& training);
+    TorchConvolution(TorchConvolution&&) noexcept;
+    TorchConvolution& operator=(TorchConvolution&&) = delete;
+    ~TorchConvolution();
     // One training step on the batch that the step program takes at this step; the loss before the update.
     double step();
 

@@ -43,8 +43,26 @@ void add_memory(Bench& bench, const std::string& model, const vm::tensor::Progra
 
 }  // namespace
 
-void bench_training(Bench& bench) {
-    const test::Training& training = demo_training();
+namespace {
+
+#ifdef QUERN_WITH_TORCH
+// The three must be the same training, or the comparison means nothing.
+template <class Hand>
+void check_losses(const test::Training& training, vm::tensor::Executor& executor, Hand hand_written) {
+    vm::tensor::State check = training.states[0];
+    for (int step = 0; step < 3; ++step) {
+        executor.step(check, training.data, training.seed);
+        const double difference = loss_in(training, check) - hand_written.step();
+        if (!(difference < 1e-3 && difference > -1e-3))
+            give_up("the hand-written model's loss differs by " + std::to_string(difference));
+    }
+}
+#endif
+
+// A step of it beside the same in torch, on one thread and on two. `hand_written(training)` makes torch's side.
+template <class HandWritten>
+void time_steps(Bench& bench, const std::string& name, const test::Training& training,
+                [[maybe_unused]] const HandWritten& hand_written) {
     for (const std::size_t threads : {1U, 2U}) {
         ThreadPool pool(threads);
         const std::string suffix = threads == 1 ? ", 1 thread" : ", 2 threads";
@@ -53,23 +71,14 @@ void bench_training(Bench& bench) {
         std::vector<std::function<void()>> functions{[&] { executor.step(ours, training.data, training.seed); }};
 #ifdef QUERN_WITH_TORCH
         compute::torch_backend::set_thread_count(static_cast<int>(threads));
+        check_losses(training, executor, hand_written(training));
         compute::torch_backend::TorchExecutor same_program(training.program());
         vm::tensor::State theirs = training.states[0];
-        TorchTransformer hand_written(test::demo_architecture(kWindows), training);
-        // The three must be the same training, or the comparison means nothing.
-        vm::tensor::State check = training.states[0];
-        TorchTransformer check_torch(test::demo_architecture(kWindows), training);
-        for (int step = 0; step < 3; ++step) {
-            executor.step(check, training.data, training.seed);
-            const double difference = loss_in(training, check) - check_torch.step();
-            if (!(difference < 1e-3 && difference > -1e-3))
-                give_up("the hand-written transformer's loss differs by " + std::to_string(difference));
-        }
+        auto by_hand = hand_written(training);
         functions.push_back([&] { must(same_program.step(theirs, training.data, training.seed), "torch step"); });
-        functions.push_back([&] { keep(hand_written.step()); });
+        functions.push_back([&] { keep(by_hand.step()); });
 #endif
         const auto timings = bench.time(functions);
-        const char* name = "training step, canonical";
         if (timings.size() == 1) {
             bench.add_time(name + suffix, timings[0], 1);
             continue;
@@ -79,17 +88,83 @@ void bench_training(Bench& bench) {
     }
 }
 
+#ifdef QUERN_WITH_TORCH
+auto torch_transformer(const compute::program::Architecture& architecture) {
+    return [architecture](const test::Training& training) { return TorchTransformer(architecture, training); };
+}
+auto torch_convolution(const compute::program::Architecture& architecture) {
+    return [architecture](const test::Training& training) { return TorchConvolution(architecture, training); };
+}
+#else
+int torch_transformer(const compute::program::Architecture&) { return 0; }
+int torch_convolution(const compute::program::Architecture&) { return 0; }
+#endif
+
+// 0.83 million parameters: what larger comparisons of this project mean by the reference transformer.
+compute::program::Architecture reference_transformer() {
+    compute::program::Architecture architecture = test::demo_architecture(1'024);
+    architecture.model = compute::program::TransformerSpec{4, 128, 4, 128, 4, 98};
+    architecture.data[0].elements = std::uint64_t{1'024} * 128 + 1;
+    architecture.batch = 32;
+    return architecture;
+}
+
+// 32 x 32 pixels of three colours, as CIFAR-10 has them, in ten classes.
+compute::program::Architecture convolution_architecture() {
+    using namespace compute::program;
+    constexpr std::uint32_t kImages = 256;
+    const Window2d three{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
+    const PoolLayer halved{PoolLayer::Kind::max, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}};
+    Architecture architecture = test::demo_architecture(1);
+    LayersSpec& model = architecture.model.emplace<LayersSpec>();
+    model.input = LayersSpec::Input::image;
+    model.image = {32, 32};
+    model.channels = 3;
+    model.scale = 1.0F / 256;
+    model.outputs = 10;
+    model.layers = {ConvLayer{32, three},  Activation::relu, halved,
+                    ConvLayer{64, three},  Activation::relu, halved,
+                    ConvLayer{128, three}, Activation::relu, GlobalPoolLayer{},
+                    LinearLayer{10}};
+    architecture.data = {{vm::tensor::DataType::u8, kImages * model.input_size()}, {vm::tensor::DataType::u8, kImages}};
+    architecture.batch = 32;
+    architecture.optimizer.weight_decay = 0;
+    return architecture;
+}
+
+}  // namespace
+
+void bench_training(Bench& bench) {
+    time_steps(bench, "training step, canonical", demo_training(),
+               torch_transformer(test::demo_architecture(kWindows)));
+}
+
+void bench_reference_transformer(Bench& bench) {
+    const auto architecture = reference_transformer();
+    time_steps(bench, "step of the reference transformer", test::train(architecture, 0),
+               torch_transformer(architecture));
+}
+
+void bench_convolution(Bench& bench) {
+    const auto architecture = convolution_architecture();
+    time_steps(bench, "step of a convolutional network", test::train(architecture, 0), torch_convolution(architecture));
+}
+
 void bench_commitment(Bench& bench) {
+    const test::Training reference = test::train(reference_transformer(), 0);
+    const auto measure = [&](const std::string& name, const test::Training& training, const char* step) {
+        for (const std::size_t threads : {1U, 2U}) {
+            ThreadPool pool(threads);
+            vm::tensor::Executor executor(training.program(), vm::tensor::arith::best_backend(), &pool);
+            vm::tensor::State state = training.states[0];
+            const auto timings = bench.time({[&] { keep(vm::tensor::state_root(state, &pool)); },
+                                             [&] { executor.step(state, training.data, training.seed); }});
+            bench.add_time(name + (threads == 1 ? ", 1 thread" : ", 2 threads"), timings[0], 1, step, &timings[1]);
+        }
+    };
     const test::Training& training = demo_training();
-    for (const std::size_t threads : {1U, 2U}) {
-        ThreadPool pool(threads);
-        vm::tensor::Executor executor(training.program(), vm::tensor::arith::best_backend(), &pool);
-        vm::tensor::State state = training.states[0];
-        const auto timings = bench.time({[&] { keep(vm::tensor::state_root(state, &pool)); },
-                                         [&] { executor.step(state, training.data, training.seed); }});
-        bench.add_time("state commitment" + std::string(threads == 1 ? ", 1 thread" : ", 2 threads"), timings[0], 1,
-                       "training step", &timings[1]);
-    }
+    measure("state commitment", training, "training step");
+    measure("commitment of the reference transformer", reference, "its step");
     std::uint64_t bytes = 0;
     for (const auto& tensor : training.states[0]) bytes += bytes_of(tensor.shape);
     bench.add_count("state size", static_cast<double>(bytes), "bytes");

@@ -1,5 +1,6 @@
 #include "support/training_game.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -72,13 +73,21 @@ compute::program::Architecture demo_architecture(std::uint32_t windows) {
 Training train(const compute::program::Architecture& architecture, std::uint64_t steps, const TrainOptions& options) {
     Training training;
     training.built = must(compute::program::build_training_program(architecture), "training program");
+    const std::uint64_t planned = std::max<std::uint64_t>(steps, 2);  // no plan is shorter
     training.programs = std::make_shared<const compute::core::TaskPrograms>(
-        must(compute::core::TaskPrograms::make({training.program()}, compute::core::plain_body(steps)), "plan"));
+        must(compute::core::TaskPrograms::make({training.program()}, compute::core::plain_body(planned)), "plan"));
     SeededRng rng(7);
-    Bytes tokens(architecture.data[0].elements);
-    for (std::uint8_t& token : tokens)
-        token = static_cast<std::uint8_t>(rng.below(architecture.transformer().vocabulary));
-    training.data = vm::tensor::MemoryData({std::move(tokens)});
+    const auto* transformer = std::get_if<compute::program::TransformerSpec>(&architecture.model);
+    std::vector<Bytes> sets;
+    for (std::size_t i = 0; i < architecture.data.size(); ++i) {
+        // Tokens; inputs are any bytes, and then come classes.
+        const std::uint64_t below = transformer != nullptr ? transformer->vocabulary
+                                    : i == 0               ? 256
+                                                           : architecture.layers().outputs;
+        Bytes& set = sets.emplace_back(architecture.data[i].elements);
+        for (std::uint8_t& element : set) element = static_cast<std::uint8_t>(rng.below(below));
+    }
+    training.data = vm::tensor::MemoryData(std::move(sets));
     rng.fill(training.beacon.data);
     training.seed = vm::tensor::seed_tensor(training.beacon);
     training.states.push_back(compute::program::initial_state(training.built, 1));

@@ -41,7 +41,8 @@ struct TrainOptions {
     ThreadPool* pool = nullptr;
     std::uint64_t keep_steps = ~std::uint64_t{0};  // states after later steps are let go
 };
-// Random tokens as data. The architecture must be valid: anything else ends the process with a message.
+// Random bytes as data, tokens and classes within their numbers. The architecture must be valid: anything else ends the
+// process with a message.
 [[nodiscard]] Training train(const compute::program::Architecture& architecture, std::uint64_t steps,
                              const TrainOptions& options = {});
 // The same task as someone computes it who alters outputs from `first_altered_step` on, the state before which the
