@@ -146,6 +146,42 @@ Case matmul_case(bool block, test::Words& words) {
     return made;
 }
 
+// Bytes are the lowest of any words, scales any words.
+Case imatmul_case(test::Words& words) {
+    std::size_t m = 1 + words.below(16);
+    std::size_t n = 1 + words.below(40);
+    std::size_t k = words.below(70);
+    switch (words.below(16)) {
+        case 0:  // several strips
+            m = 1 + words.below(3), n = 1 + words.below(5), k = 200 + words.below(600);
+            break;
+        case 1:  // several panels each way
+            m = 1 + words.below(40), n = 1 + words.below(80), k = words.below(9);
+            break;
+        case 2:  // more rows or columns than are packed at once
+            m = words.below(2) == 0 ? 337 + words.below(9) : 1 + words.below(3);
+            n = m > 3 ? 1 + words.below(3) : 1020 + words.below(9), k = words.below(9);
+            break;
+        default:
+            break;
+    }
+    const std::size_t ld = n + words.below(3);
+    const std::size_t strips = std::max<std::size_t>((k + 255) / 256, 1);
+    const Matrix a = some_matrix(m, std::max<std::size_t>(k, 1), words);
+    const Matrix b = some_matrix(std::max<std::size_t>(k, 1), n, words);
+    const Matrix scale_a = some_matrix(m, strips, words);
+    const Matrix scale_b = some_matrix(strips, n, words);
+    Case made;
+    made.what = text("imatmul m %zu n %zu k %zu ld %zu strides %td %td, %td %td", m, n, k, ld, a.row_stride,
+                     a.col_stride, b.row_stride, b.col_stride);
+    made.output = some_words((m - 1) * ld + n, words);
+    made.output.push_back(kGuard);
+    made.call = [=](const Kernels& table, Array& out) {
+        table.imatmul(m, n, k, a.view(), scale_a.view(), b.view(), scale_b.view(), out.data(), ld);
+    };
+    return made;
+}
+
 // Rows of a row stride, and no word beyond them; one word where there is none, for a pointer that is not null.
 Array some_rows(std::size_t rows, std::size_t columns, std::size_t ld, test::Words& words) {
     return some_words(std::max<std::size_t>(rows == 0 ? 0 : (rows - 1) * ld + columns, 1), words);
@@ -194,6 +230,7 @@ Case case_of(std::uint64_t seed, std::uint64_t number) {
     if (kind == 1) return matmul_case(true, words);
     if (kind <= 4) return reduction_case(kind - 2, words);
     if (kind == 5) return add_rows_case(words);
+    if (kind == 6) return imatmul_case(words);
     return elementwise_case(words);
 }
 

@@ -291,6 +291,7 @@ void Reverse::node(std::uint32_t id) {
         case Op::window:
             return;  // where the graph begins
         case Op::kth_last:
+        case Op::imatmul:
             return;  // of whole numbers
     }
 }

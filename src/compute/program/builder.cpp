@@ -257,6 +257,24 @@ Value Builder::matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
     return insert(std::move(node));
 }
 
+Value Builder::imatmul(const Scaled& a, const Scaled& b, bool transpose_a, bool transpose_b) {
+    if (!usable({a.bytes, a.scales, b.bytes, b.scales})) return {};
+    const Shape left = shape(a.bytes);
+    const Shape right = shape(b.bytes);
+    Node node;
+    node.op = Op::imatmul;
+    node.shape = matrix_shape(transpose_a ? left.columns() : left.rows(), transpose_b ? right.rows() : right.columns());
+    for (std::size_t d = 0; d < 2; ++d) node.shape.dims[d] = std::max(left.dims[d], right.dims[d]);
+    node.inputs = {a.bytes.id, a.scales.id, b.bytes.id, b.scales.id};
+    node.attributes = {transpose_a ? 1U : 0U, transpose_b ? 1U : 0U};
+    const std::array<OperandType, 4> operands{type(a.bytes), type(a.scales), type(b.bytes), type(b.scales)};
+    if (const Status fits = vm::tensor::check_operands(node, operands); !fits) {
+        set_error("builder.bad_shape", "imatmul: " + fits.error().detail);
+        return {};
+    }
+    return insert(std::move(node));
+}
+
 namespace {
 
 Node reduction(Op op, Value x, const Shape& shape, std::size_t axis) {

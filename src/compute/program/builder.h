@@ -108,6 +108,13 @@ public:
 
     // --- Linear algebra, reductions, layout (rules as in vm/tensor/graph.h) ----------------------------------------
     [[nodiscard]] Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
+    // Bytes and their scales; transposes as of matmul. Of signed bytes, exact in each strip of 256 of the inner dim
+    // (doc/arithmetic.md, "Products of bytes"). gradients() does not pass.
+    struct Scaled {
+        Value bytes;   // i32
+        Value scales;  // f32, one for each strip along the inner dim
+    };
+    [[nodiscard]] Value imatmul(const Scaled& a, const Scaled& b, bool transpose_a = false, bool transpose_b = false);
     [[nodiscard]] Value sum_last(Value x);
     [[nodiscard]] Value max_last(Value x);
     [[nodiscard]] Value sum_rows(Value x);

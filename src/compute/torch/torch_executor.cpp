@@ -137,6 +137,27 @@ at::Tensor matmul(const Node& node, const at::Tensor& a, const at::Tensor& b) {
     return at::mm(left[0][0], right[0][0]).unsqueeze(0).unsqueeze(0);
 }
 
+// Values of an imatmul's operand, A [a,b,m,k] or B [a,b,k,n], times its scales. Of 8 bits and a power of two, so exact.
+at::Tensor scaled(const at::Tensor& bytes, const at::Tensor& scales, std::int64_t inner_axis) {
+    const at::Tensor low = at::bitwise_and(bytes, static_cast<std::int64_t>(0xff));
+    const at::Tensor values = at::sub(at::bitwise_xor(low, static_cast<std::int64_t>(0x80)), 0x80).to(at::kFloat);
+    // The exponent field, clamped; NaN where it is full.
+    const at::Tensor words = scales.contiguous().view(at::kInt);
+    const at::Tensor field = at::bitwise_and(at::__rshift__(words, 23), static_cast<std::int64_t>(0xff));
+    const at::Tensor finite = at::__lshift__(at::clamp(field, 67, 179), 23);
+    const at::Tensor nothing = at::full_like(finite, static_cast<std::int64_t>(0x7fc00000));
+    const at::Tensor powers = at::where(at::eq(field, 0xff), nothing, finite).contiguous().view(at::kFloat);
+    const at::Tensor strips = at::arange(bytes.size(inner_axis), at::TensorOptions().dtype(at::kLong));
+    const at::Tensor strip = at::div(strips, static_cast<std::int64_t>(vm::tensor::kStrip), "floor");
+    return at::mul(values, at::index_select(powers, inner_axis, strip));
+}
+
+at::Tensor imatmul(const Node& node, const std::vector<at::Tensor>& in) {
+    const at::Tensor a = scaled(in[0], in[1], node.attributes[0] != 0 ? 2 : 3);
+    const at::Tensor b = scaled(in[2], in[3], node.attributes[1] != 0 ? 3 : 2);
+    return matmul(node, a, b);
+}
+
 at::Tensor philox(const Node& node, const at::Tensor& key_counter) {
     const at::Tensor key = key_counter.contiguous();
     at::Tensor result = at::empty(sizes_of(node.shape), at::TensorOptions().dtype(at::kInt));
@@ -245,6 +266,7 @@ at::Tensor kth(const Node& node, const at::Tensor& x) {
 
 at::Tensor reduction(const Node& node, const std::vector<at::Tensor>& in) {
     if (node.op == Op::matmul) return matmul(node, in[0], in[1]);
+    if (node.op == Op::imatmul) return imatmul(node, in);
     if (node.op == Op::sum_last) return at::sum(in[0], {3}, true);
     if (node.op == Op::max_last) return at::amax(in[0], {3}, true);
     if (node.op == Op::sum_rows) return at::sum(in[0], {2}, true);

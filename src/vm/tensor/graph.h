@@ -136,6 +136,10 @@ void complete_header(Program& program);
 // each other, so that the chain, which sees no more of a program, knows of it.
 [[nodiscard]] Status check_header(const ProgramHeader& header);
 [[nodiscard]] Status check_slot(const Slot& slot);
+// Scales of an operand of imatmul whose inner dim is `axis`: one for each strip of kStrip along it, the last one
+// shorter.
+inline constexpr std::uint32_t kStrip = 256;
+[[nodiscard]] Shape strips_of(Shape operand, std::size_t axis);
 // Whether the declared dtype and shape of `node` are what its op gives for inputs of these dtypes and shapes.
 struct OperandType {
     DType dtype = DType::f32;

@@ -76,12 +76,10 @@ Status check_window(const Node& node, std::span<const OperandType> inputs) {
     return expect_shape(inputs[0].shape, index, "the index");
 }
 
-Status check_matmul(const Node& node, std::span<const OperandType> inputs) {
+// The output's shape, and that the transpose flags are any.
+Status check_product(const Node& node, const Shape& a, const Shape& b) {
     QUERN_CHECK(expect_dtype(node.dtype, DType::f32, "the output"));
-    for (const OperandType& input : inputs) QUERN_CHECK(expect_dtype(input.dtype, DType::f32, "an input"));
     if (node.attributes[0] > 1 || node.attributes[1] > 1) return bad_attribute("a transpose flag is 0 or 1");
-    const Shape& a = inputs[0].shape;
-    const Shape& b = inputs[1].shape;
     const bool transpose_a = node.attributes[0] != 0;
     const bool transpose_b = node.attributes[1] != 0;
     const std::uint32_t inner_a = a.dims[transpose_a ? 2 : 3];
@@ -97,6 +95,23 @@ Status check_matmul(const Node& node, std::span<const OperandType> inputs) {
     result.dims[2] = a.dims[transpose_a ? 3 : 2];
     result.dims[3] = b.dims[transpose_b ? 2 : 3];
     return expect_shape(node.shape, result, "the output");
+}
+
+Status check_matmul(const Node& node, std::span<const OperandType> inputs) {
+    for (const OperandType& input : inputs) QUERN_CHECK(expect_dtype(input.dtype, DType::f32, "an input"));
+    return check_product(node, inputs[0].shape, inputs[1].shape);
+}
+
+Status check_imatmul(const Node& node, std::span<const OperandType> inputs) {
+    QUERN_CHECK(check_product(node, inputs[0].shape, inputs[2].shape));
+    for (const std::size_t operand : {0U, 2U}) {
+        QUERN_CHECK(expect_dtype(inputs[operand].dtype, DType::i32, "an operand"));
+        QUERN_CHECK(expect_dtype(inputs[operand + 1].dtype, DType::f32, "an operand's scales"));
+        const bool inner_is_rows = operand == 0 ? node.attributes[0] != 0 : node.attributes[1] == 0;
+        QUERN_CHECK(expect_shape(inputs[operand + 1].shape, strips_of(inputs[operand].shape, inner_is_rows ? 2 : 3),
+                                 "the operand's scales"));
+    }
+    return {};
 }
 
 Status check_reduction(const Node& node, std::span<const OperandType> inputs) {
@@ -156,7 +171,7 @@ struct Rule {
     Op op{};
     Status (*check)(const Node&, std::span<const OperandType>) = nullptr;
 };
-constexpr std::array<Rule, 14> kRules{{
+constexpr std::array<Rule, 15> kRules{{
     {Op::slot, check_any},
     {Op::seed, check_seed},
     {Op::full, check_any},
@@ -169,6 +184,7 @@ constexpr std::array<Rule, 14> kRules{{
     {Op::max_last, check_reduction},
     {Op::sum_rows, check_reduction},
     {Op::kth_last, check_kth},
+    {Op::imatmul, check_imatmul},
     {Op::gather_rows, check_gather},
     {Op::scatter_add_rows, check_scatter},
 }};
@@ -183,18 +199,24 @@ std::uint64_t node_cost(const Node& node, const OpInfo& info, std::span<const Op
     if (info.kind == OpKind::elementwise) {
         const arith::ElementOpInfo* const element = arith::find_element_op(node.element);
         per_output = element == nullptr ? 1 : element->work;
-    } else if (info.micro_steps == MicroSteps::inner_tiles) {
+    } else if (info.micro_steps == MicroSteps::inner_tiles || info.micro_steps == MicroSteps::inner_tiles_and_scales) {
         // As if sides were multiples of 32: narrow products wait for their operands' words.
         const bool known = !inputs.empty() && !node.attributes.empty();
         const std::uint64_t inner = known ? inputs[0].shape.dims[node.attributes[0] != 0 ? 2 : 3] : 1;
+        const std::uint64_t steps = info.micro_steps == MicroSteps::inner_tiles ? inner : (inner + 3) / 4;
         const auto whole = [](std::uint64_t side) { return (side + kTileSide - 1) / kTileSide * kTileSide; };
         return node.shape.leading() * whole(node.shape.rows()) * whole(node.shape.columns()) *
-               (inner + detail::kProduct);
+               (steps + detail::kProduct);
     }
     return info.cost.node + per_output * out + info.cost.first * in(0) + info.cost.second * in(1);
 }
 
 }  // namespace
+
+Shape strips_of(Shape operand, std::size_t axis) {
+    operand.dims[axis] = (operand.dims[axis] - 1) / kStrip + 1;
+    return operand;
+}
 
 Status check_operands(const Node& node, std::span<const OperandType> inputs) {
     QUERN_CHECK(node.shape.validate());

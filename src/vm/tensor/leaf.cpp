@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::uint32_t kMinusInfinity = 0xff800000;
 constexpr std::uint64_t kStepsPerBlock = arith::kChainBlock / kTileSide;
+constexpr std::uint64_t kStepsPerStrip = kStrip / kTileSide + 1;
+static_assert(kStrip == arith::kChainBlock);
 constexpr std::size_t kTotal = 0;
 constexpr std::size_t kPartial = 1;
 constexpr std::size_t kFound = 0;
@@ -92,6 +94,7 @@ private:
     }
 
     Expected<std::uint32_t> accumulate(MicroSteps steps) const {
+        if (steps == MicroSteps::inner_tiles_and_scales) return strip_product();
         if (steps == MicroSteps::inner_tiles)
             return sum_by_blocks(inner_dim(node_, inputs_), [this](std::uint32_t sum, std::uint64_t k, std::size_t n) {
                 return matmul_chain(sum, k, n);
@@ -142,7 +145,7 @@ private:
         return arith::mm_chain_soft(partial, a.data(), b.data(), count);
     }
 
-    // `count` words of a matmul operand along its inner dim from `first` on, at `outer` in its other dim.
+    // `count` words of a product's operand along its inner dim from `first` on, at `outer` in its other dim.
     Status read_line(std::uint32_t operand, bool inner_is_rows, std::uint64_t outer, std::uint64_t first,
                      std::size_t count, std::array<std::uint32_t, kTileSide>& line) const {
         const Shape& shape = inputs_[operand].shape;
@@ -155,6 +158,30 @@ private:
         const std::size_t step = inner_is_rows ? kTileSide : 1;  // a tensor of one row has no second
         for (std::size_t i = 0; i < count; ++i) line[i] = (*content)[place + i * step];
         return {};
+    }
+
+    // A product of bytes: of each strip the micro-steps of its tiles into partial, then one with the scales.
+    Expected<std::uint32_t> strip_product() const {
+        const std::uint64_t strip = target_.micro_step / kStepsPerStrip;
+        const std::uint64_t tile = target_.micro_step % kStepsPerStrip;
+        const std::uint64_t first = strip * kStrip + tile * kTileSide;
+        const std::uint64_t inner = inner_dim(node_, inputs_);
+        const bool scales = tile == kStepsPerBlock || first >= inner;
+        if (target_.accumulator == kPartial) {
+            if (scales) return 0U;
+            const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kTileSide, inner - first));
+            std::array<std::uint32_t, kTileSide> a{};
+            std::array<std::uint32_t, kTileSide> b{};
+            QUERN_CHECK(read_line(0, node_.attributes[0] != 0, at_[2], first, count, a));
+            QUERN_CHECK(read_line(2, node_.attributes[1] == 0, at_[3], first, count, b));
+            return arith::imm_chain_soft(previous(kPartial), a.data(), b.data(), count);
+        }
+        if (!scales) return previous(kTotal);
+        std::array<std::uint32_t, kTileSide> scale_a{};
+        std::array<std::uint32_t, kTileSide> scale_b{};
+        QUERN_CHECK(read_line(1, node_.attributes[0] != 0, at_[2], strip, 1, scale_a));
+        QUERN_CHECK(read_line(3, node_.attributes[1] == 0, at_[3], strip, 1, scale_b));
+        return arith::strip_sum_soft(previous(kTotal), previous(kPartial), scale_a[0], scale_b[0]);
     }
 
     // The lanes of a row are 32 words of the accumulator, whatever the shape of the output's tiles.
@@ -313,6 +340,10 @@ std::uint64_t micro_step_count(const Node& node, std::span<const OperandType> in
             return 1;
         case MicroSteps::inner_tiles:
             return (inner_dim(node, inputs) + kTileSide - 1) / kTileSide;
+        case MicroSteps::inner_tiles_and_scales: {
+            const std::uint64_t inner = inner_dim(node, inputs);
+            return (inner + kTileSide - 1) / kTileSide + (inner + kStrip - 1) / kStrip;
+        }
         case MicroSteps::column_tiles_and_fold:
             return inputs[0].shape.tile_columns() + 1;
         case MicroSteps::row_tiles:

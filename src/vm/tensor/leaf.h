@@ -7,6 +7,9 @@
 //                     the partial sum's chain goes on; after the 8th of a block of 256, or the last, total += partial
 //                     and partial = +0.                              accumulators {total, partial}
 //                     (the last one's total is the output tile; its partial is +0)
+//   imatmul           per strip of 256 of the inner dim one per 32 of it, partial += the products of bytes (i32), then
+//                     one: total += partial times both scales and partial = 0.               accumulators {total,
+//                     partial}
 //   sum_last/max_last one per source tile along the row: lanes op= columns; then one fold.   {lanes or output}
 //   kth_last          for bit 31 to 0, with the candidate found | bit: one per source tile along the row, lanes +=
 //   words

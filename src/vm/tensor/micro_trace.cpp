@@ -3,6 +3,7 @@
 
 #include "vm/tensor/arith/kernels.h"
 #include "vm/tensor/arith/random.h"
+#include "vm/tensor/arith/soft_float.h"
 #include "vm/tensor/leaf.h"
 #include "vm/tensor/structural_ops.h"
 
@@ -76,6 +77,51 @@ void matmul_trace(const Kernels& kernels, const Node& node, Inputs inputs, const
                              {b.data + first * b.row_stride, b.row_stride, b.col_stride}, state.accumulators[1].data(),
                              out.width);
         close_block(kernels, out, step, steps, state);
+        if (!take(state)) return;
+    }
+}
+
+// imatmul, in plain loops: of a tile it is few products.
+void strips_trace(const Node& node, Inputs inputs, const Extent& out, const TakeMicroState& take) {
+    const auto view_of = [&](std::size_t operand, bool inner_is_rows, std::uint64_t outer) {
+        const Tensor& tensor = *inputs[operand];
+        Coordinates at{tensor.shape.dims[0] == 1 ? 0 : out.at[0], tensor.shape.dims[1] == 1 ? 0 : out.at[1], 0, 0};
+        at[inner_is_rows ? 3 : 2] = outer;
+        const auto width = static_cast<std::ptrdiff_t>(tensor.shape.columns());
+        // Rows are what is outside, columns the inner dim, of both operands.
+        return arith::MatrixView{word_at(tensor, at), inner_is_rows ? 1 : width, inner_is_rows ? width : 1};
+    };
+    const bool rows_a = node.attributes[0] != 0;
+    const bool rows_b = node.attributes[1] == 0;
+    const arith::MatrixView a = view_of(0, rows_a, out.at[2]);
+    const arith::MatrixView scale_a = view_of(1, rows_a, out.at[2]);
+    const arith::MatrixView b = view_of(2, rows_b, out.at[3]);
+    const arith::MatrixView scale_b = view_of(3, rows_b, out.at[3]);
+    const auto word = [](const arith::MatrixView& view, std::size_t outer, std::uint64_t inner) {
+        return view.data[static_cast<std::ptrdiff_t>(outer) * view.row_stride +
+                         static_cast<std::ptrdiff_t>(inner) * view.col_stride];
+    };
+    const std::uint64_t inner = inputs[0]->shape.dims[rows_a ? 2 : 3];
+    MicroState state = initial_micro_state(node);
+    Tile& total = state.accumulators[0];
+    Tile& partial = state.accumulators[1];
+    for (std::uint64_t first = 0; first < inner; first += kTileSide) {
+        const std::uint64_t end = std::min<std::uint64_t>(first + kTileSide, inner);
+        for (std::size_t i = 0; i < out.rows; ++i)
+            for (std::size_t j = 0; j < out.columns; ++j)
+                for (std::uint64_t k = first; k < end; ++k)
+                    partial[i * out.width + j] += static_cast<std::uint32_t>(arith::signed_byte(word(a, i, k)) *
+                                                                             arith::signed_byte(word(b, j, k)));
+        if (!take(state)) return;
+        if (end % kStrip != 0 && end != inner) continue;
+        const std::uint64_t strip = first / kStrip;
+        for (std::size_t i = 0; i < out.rows; ++i)
+            for (std::size_t j = 0; j < out.columns; ++j) {
+                std::uint32_t& sum = total[i * out.width + j];
+                sum = arith::strip_sum_soft(sum, partial[i * out.width + j], word(scale_a, i, strip),
+                                            word(scale_b, j, strip));
+            }
+        partial.fill(0);
         if (!take(state)) return;
     }
 }
@@ -223,6 +269,8 @@ void each_micro_state(const Node& node, std::span<const Tensor* const> inputs, s
             break;
         case MicroSteps::inner_tiles:
             return matmul_trace(kernels, node, inputs, out, take);
+        case MicroSteps::inner_tiles_and_scales:
+            return strips_trace(node, inputs, out, take);
         case MicroSteps::column_tiles_and_fold:
             return reduction_trace(kernels, node, *inputs[0], out, take);
         case MicroSteps::row_tiles:

@@ -36,37 +36,47 @@ void elementwise(const Kernels& kernels, const Node& node, std::span<const View>
     });
 }
 
-void matmul(const Kernels& kernels, const Node& node, const View& a, const View& b, std::uint32_t* out,
-            ThreadPool* pool) {
-    const bool transpose_a = node.attributes[0] != 0;
-    const bool transpose_b = node.attributes[1] != 0;
-    const std::size_t row_axis = transpose_a ? 3 : 2;
-    const std::size_t inner_axis = transpose_a ? 2 : 3;
-    const Strides as = broadcast_strides(a.shape, a.strides,
-                                         {{node.shape.dims[0], node.shape.dims[1], a.shape.dims[2], a.shape.dims[3]}});
-    const Strides bs = broadcast_strides(b.shape, b.strides,
-                                         {{node.shape.dims[0], node.shape.dims[1], b.shape.dims[2], b.shape.dims[3]}});
+// A view of A or B of a product, or of an operand's scales: how far it is from one element to the next.
+struct Factor {
+    const std::uint32_t* data = nullptr;
+    std::ptrdiff_t outer = 0;  // along the leading dims
+    std::ptrdiff_t inner = 0;
+    std::ptrdiff_t line = 0;   // along the rows of A, the columns of B
+    std::ptrdiff_t along = 0;  // along the inner dim
+};
+
+Factor factor_of(const Node& node, const View& view, std::size_t line_axis) {
+    const Shape whole{{node.shape.dims[0], node.shape.dims[1], view.shape.dims[2], view.shape.dims[3]}};
+    const Strides strides = broadcast_strides(view.shape, view.strides, whole);
+    return {view.data, strides[0], strides[1], strides[line_axis], strides[5 - line_axis]};
+}
+
+// A product in parts for threads: call(rows, columns, parts of A's factors, of B's, output). The factors of a side are
+// cut alike. `weight`: products in the time of a word.
+template <std::size_t Count, class Call>
+void product(const Node& node, std::size_t k, std::array<Factor, Count> left, const std::array<Factor, Count>& right,
+             std::size_t weight, std::uint32_t* out, ThreadPool* pool, const Call& call) {
     std::size_t m = node.shape.rows();
     const std::size_t n = node.shape.columns();
-    const std::size_t k = a.shape.dims[inner_axis];
     Batch batch{node.shape.dims[0], node.shape.dims[1]};
-    std::ptrdiff_t a_row = as[row_axis];
     // One weight matrix for all leading indices: their rows are rows of one product where A steps evenly.
-    if ((batch.inner == 1 || bs[1] == 0) &&
-        (m == 1 || batch.inner == 1 || as[1] == a_row * static_cast<std::ptrdiff_t>(m))) {
-        if (m == 1) a_row = as[1];
-        m *= batch.inner;
-        batch.inner = 1;
-        if ((batch.outer == 1 || bs[0] == 0) &&
-            (m == 1 || batch.outer == 1 || as[0] == a_row * static_cast<std::ptrdiff_t>(m))) {
-            if (m == 1) a_row = as[0];
-            m *= batch.outer;
-            batch.outer = 1;
-        }
+    const auto is_even = [&](std::size_t count, std::ptrdiff_t Factor::*step) {
+        if (count == 1) return true;
+        return std::all_of(right.begin(), right.end(), [&](const Factor& each) { return each.*step == 0; }) &&
+               (m == 1 || std::all_of(left.begin(), left.end(), [&](const Factor& each) {
+                    return each.*step == each.line * static_cast<std::ptrdiff_t>(m);
+                }));
+    };
+    const auto make_rows = [&](std::size_t& count, std::ptrdiff_t Factor::*step) {
+        if (m == 1)
+            for (Factor& each : left) each.line = each.*step;
+        m *= count;
+        count = 1;
+    };
+    if (is_even(batch.inner, &Factor::inner)) {
+        make_rows(batch.inner, &Factor::inner);
+        if (is_even(batch.outer, &Factor::outer)) make_rows(batch.outer, &Factor::outer);
     }
-    const std::ptrdiff_t a_column = as[inner_axis];
-    const std::ptrdiff_t b_row = bs[transpose_b ? 3 : 2];
-    const std::ptrdiff_t b_column = bs[transpose_b ? 2 : 3];
     const std::size_t products = batch.outer * batch.inner;
     const std::size_t threads = pool == nullptr ? 1 : pool->size();
     // Cut each product in pieces along its longer side only where whole products would leave a thread idle.
@@ -78,20 +88,46 @@ void matmul(const Kernels& kernels, const Node& node, const View& a, const View&
     const std::size_t pieces = (length + step - 1) / step;
     const auto run = [&](std::size_t begin, std::size_t end) {
         for (std::size_t task = begin; task < end; ++task) {
-            const std::size_t product = task / pieces;
+            const std::size_t number = task / pieces;
             const std::size_t start = task % pieces * step;
             const std::size_t part = std::min(step, length - start);
-            const auto i0 = static_cast<std::ptrdiff_t>(product / batch.inner);
-            const auto i1 = static_cast<std::ptrdiff_t>(product % batch.inner);
+            const auto i0 = static_cast<std::ptrdiff_t>(number / batch.inner);
+            const auto i1 = static_cast<std::ptrdiff_t>(number % batch.inner);
             const auto first = static_cast<std::ptrdiff_t>(start);
-            const std::uint32_t* a_data = a.data + i0 * as[0] + i1 * as[1] + (by_rows ? first * a_row : 0);
-            const std::uint32_t* b_data = b.data + i0 * bs[0] + i1 * bs[1] + (by_rows ? 0 : first * b_column);
-            std::uint32_t* c = out + product * m * n + (by_rows ? start * n : start);
-            kernels.matmul(by_rows ? part : m, by_rows ? n : part, k, {a_data, a_row, a_column},
-                           {b_data, b_row, b_column}, c, n);
+            std::array<arith::MatrixView, Count> a;
+            std::array<arith::MatrixView, Count> b;
+            for (std::size_t i = 0; i < Count; ++i) {
+                const Factor& x = left[i];
+                const Factor& y = right[i];
+                a[i] = {x.data + i0 * x.outer + i1 * x.inner + (by_rows ? first * x.line : 0), x.line, x.along};
+                b[i] = {y.data + i0 * y.outer + i1 * y.inner + (by_rows ? 0 : first * y.line), y.along, y.line};
+            }
+            call(by_rows ? part : m, by_rows ? n : part, a, b, out + number * m * n + (by_rows ? start * n : start));
         }
     };
-    parallel_parts(pool, products * pieces, products * m * n * k / 8, run);
+    parallel_parts(pool, products * pieces, products * m * n * k / weight, run);
+}
+
+void matmul(const Kernels& kernels, const Node& node, const View& a, const View& b, std::uint32_t* out,
+            ThreadPool* pool) {
+    const std::size_t row_axis = node.attributes[0] != 0 ? 3 : 2;
+    const std::size_t column_axis = node.attributes[1] != 0 ? 2 : 3;
+    const std::size_t k = a.shape.dims[5 - row_axis];
+    product<1>(node, k, {factor_of(node, a, row_axis)}, {factor_of(node, b, column_axis)}, 8, out, pool,
+               [&](std::size_t rows, std::size_t columns, const auto& left, const auto& right, std::uint32_t* c) {
+                   kernels.matmul(rows, columns, k, left[0], right[0], c, node.shape.columns());
+               });
+}
+
+void imatmul(const Kernels& kernels, const Node& node, std::span<const View> in, std::uint32_t* out, ThreadPool* pool) {
+    const std::size_t row_axis = node.attributes[0] != 0 ? 3 : 2;
+    const std::size_t column_axis = node.attributes[1] != 0 ? 2 : 3;
+    const std::size_t k = in[0].shape.dims[5 - row_axis];
+    product<2>(node, k, {factor_of(node, in[0], row_axis), factor_of(node, in[1], row_axis)},
+               {factor_of(node, in[2], column_axis), factor_of(node, in[3], column_axis)}, 32, out, pool,
+               [&](std::size_t rows, std::size_t columns, const auto& left, const auto& right, std::uint32_t* c) {
+                   kernels.imatmul(rows, columns, k, left[0], left[1], right[0], right[1], c, node.shape.columns());
+               });
 }
 
 void reduce_last(const Kernels& kernels, const Node& node, const View& x, std::uint32_t* out, ThreadPool* pool) {
@@ -370,7 +406,7 @@ struct Runner {
     void (*run)(const Kernels&, const Node&, Inputs, std::uint32_t* out, ThreadPool*) = nullptr;
     std::array<Layout, kMaxInputs> layouts{};  // required of the operands
 };
-constexpr std::array<Runner, 11> kRunners{{
+constexpr std::array<Runner, 12> kRunners{{
     {Op::full, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out,
                   ThreadPool*) { std::fill_n(out, node.shape.elements(), node.immediate); }},
     {Op::iota, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out, ThreadPool*) { iota(node, out); }},
@@ -402,6 +438,8 @@ constexpr std::array<Runner, 11> kRunners{{
          kth_last(node, in[0], out, pool);
      },
      {Layout::unit_columns}},
+    {Op::imatmul, [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out,
+                     ThreadPool* pool) { imatmul(kernels, node, in, out, pool); }},
     {Op::gather_rows,
      [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
          gather(node, in[0], in[1], out, pool);

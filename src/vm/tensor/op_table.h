@@ -29,6 +29,9 @@ enum class Op : std::uint8_t {
     max_last = 18,
     sum_rows = 19,  // [a,b,r,c] -> [a,b,1,c], chains over blocks of 256 rows, then over the blocks
     kth_last = 20,  // i32 [a,b,r,c] -> i32 [a,b,r,1]: the attributes[0]-th largest word of each row, unsigned
+    imatmul = 21,  // i32 A, f32 scales of A, i32 B, f32 scales of B -> f32: a matmul of signed bytes, exact within each
+                   // strip of 256 of the inner dim. A, B and attributes as matmul's; the scales of an operand have its
+                   // dims, but for one element a strip in place of the inner dim
 
     reshape = 24,  // same elements in row-major order
     permute = 25,  // attributes = axes: output dim i is input dim attributes[i]
@@ -53,15 +56,16 @@ enum class OpKind : std::uint8_t {
 // How many micro-steps an output tile takes.
 enum class MicroSteps : std::uint8_t {
     one,
-    inner_tiles,            // a tile of the inner dim each
-    column_tiles_and_fold,  // a tile column of input 0 each, then the lanes are folded
-    row_tiles,              // a tile row of input 0 each: 32 rows
-    bisection,              // for each bit from the highest: a tile column of input 0 each, then a fold
+    inner_tiles,             // a tile of the inner dim each
+    inner_tiles_and_scales,  // a tile of the inner dim each, and at the end of each strip its scales
+    column_tiles_and_fold,   // a tile column of input 0 each, then the lanes are folded
+    row_tiles,               // a tile row of input 0 each: 32 rows
+    bisection,               // for each bit from the highest: a tile column of input 0 each, then a fold
 };
 
 // In fused multiply-adds of a matmul, as ElementOpInfo::work is (doc/work-units.md). The sum of the parts; of an
 // elementwise node each output element costs its operation's work, of a matmul the inner dim and kProduct, as if its
-// sides were multiples of 32.
+// sides were multiples of 32, of an imatmul a quarter of the inner dim, rounded up, and the same.
 struct OpCost {
     std::uint32_t node = 0;    // once
     std::uint32_t output = 0;  // per element of the output
@@ -101,7 +105,7 @@ inline constexpr std::uint32_t kScatterIndex = 256;  // its row is looked up amo
 }  // namespace detail
 
 // clang-format off
-inline constexpr std::array<OpInfo, 18> kOps{{
+inline constexpr std::array<OpInfo, 19> kOps{{
     {Op::slot,             "slot",             OpKind::input,       0, 1, {}},
     {Op::seed,             "seed",             OpKind::input,       0, 0, {}},
     {Op::full,             "full",             OpKind::generated,   0, 0, {.output = detail::kFill}, MicroSteps::one, 1, true},
@@ -114,6 +118,7 @@ inline constexpr std::array<OpInfo, 18> kOps{{
     {Op::max_last,         "max_last",         OpKind::reduction,   1, 0, {.output = detail::kFold, .first = detail::kReduce}, MicroSteps::column_tiles_and_fold},
     {Op::sum_rows,         "sum_rows",         OpKind::reduction,   1, 0, {.first = detail::kReduce}, MicroSteps::row_tiles, 2},
     {Op::kth_last,         "kth_last",         OpKind::reduction,   1, 1, {.output = detail::kSelected, .first = detail::kSelect}, MicroSteps::bisection, 2},
+    {Op::imatmul,          "imatmul",          OpKind::reduction,   4, 2, {}, MicroSteps::inner_tiles_and_scales, 2},
     {Op::reshape,          "reshape",          OpKind::structural,  1, 0, {.node = 1}, MicroSteps::one, 1, false, true},
     {Op::permute,          "permute",          OpKind::structural,  1, 4, {.output = detail::kPermute}, MicroSteps::one, 1, false, true},
     {Op::slice,            "slice",            OpKind::structural,  1, 4, {.output = detail::kCopy}, MicroSteps::one, 1, false, true},
@@ -139,6 +144,7 @@ inline constexpr std::array<OpInfo, 18> kOps{{
         case Op::max_last:
         case Op::sum_rows:
         case Op::kth_last:
+        case Op::imatmul:
         case Op::reshape:
         case Op::permute:
         case Op::slice:

@@ -80,19 +80,22 @@ Crop crop_to_tile(const TappedNode& tapped, std::uint64_t tile) {
     switch (steps) {
         case MicroSteps::one:
             break;
-        case MicroSteps::inner_tiles: {
-            const Shape& a = tapped.operands[0].shape();
-            if (node.attributes[0] != 0)
-                add(0, 0, a.rows(), first[2], rows);
-            else
-                add(0, first[2], rows, 0, a.columns());
-            const Shape& b = tapped.operands[1].shape();
-            if (node.attributes[1] != 0)
-                add(1, first[3], extent.columns, 0, b.columns());
-            else
-                add(1, 0, b.rows(), first[3], extent.columns);
+        case MicroSteps::inner_tiles:
+        case MicroSteps::inner_tiles_and_scales:
+            for (std::size_t i = 0; i < tapped.operands.size(); ++i) {  // half of them are of A, half of B
+                const Shape& shape = tapped.operands[i].shape();
+                if (i >= tapped.operands.size() / 2) {
+                    if (node.attributes[1] != 0)
+                        add(i, first[3], extent.columns, 0, shape.columns());
+                    else
+                        add(i, 0, shape.rows(), first[3], extent.columns);
+                } else if (node.attributes[0] != 0) {
+                    add(i, 0, shape.rows(), first[2], rows);
+                } else {
+                    add(i, first[2], rows, 0, shape.columns());
+                }
+            }
             break;
-        }
         case MicroSteps::column_tiles_and_fold:
         case MicroSteps::bisection:
             add(0, first[2], rows, 0, tapped.operands[0].shape().columns());
@@ -218,6 +221,11 @@ std::uint64_t micro_copy_bytes(const Node& node, std::span<const OperandType> op
         case MicroSteps::inner_tiles: {
             const std::uint64_t inner = operands[0].shape.dims[node.attributes[0] != 0 ? 2 : 3];
             words = inner * (rows + columns);
+            break;
+        }
+        case MicroSteps::inner_tiles_and_scales: {
+            const std::uint64_t inner = operands[0].shape.dims[node.attributes[0] != 0 ? 2 : 3];
+            words = (inner + (inner + kStrip - 1) / kStrip) * (rows + columns);
             break;
         }
         case MicroSteps::column_tiles_and_fold:

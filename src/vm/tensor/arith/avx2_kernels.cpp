@@ -87,12 +87,24 @@ inline F fold_lanes(F a, Operation operation) {
     return operation(a, upper_half_1(a));
 }
 
+// Of imatmul: two bytes a word, each widened to 16 bits.
+constexpr std::size_t kGroup = 2;
+constexpr std::size_t kNarrowed = 16;  // words of a row at a time
+constexpr bool kUnsignedColumns = false;
+inline I dot(I sum, I a, I b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
+inline I signed_bytes(I v) { return shift_right_signed(shift_left(v, words(24)), words(24)); }
+inline void narrow(const u32* from, u32* to) {
+    const I halves = _mm256_packs_epi32(signed_bytes(load(from)), signed_bytes(load(from + kWidth)));
+    store(to, _mm256_permute4x64_epi64(halves, 0xd8));
+}
+
 #include "vm/tensor/arith/avx_turn.inc"
 #include "vm/tensor/arith/vector_elementwise.inc"
+#include "vm/tensor/arith/vector_imatmul.inc"
 #include "vm/tensor/arith/vector_matmul.inc"
 #include "vm/tensor/arith/vector_reduce.inc"
 
-constexpr Kernels kTable = {elementwise, matmul, matmul_block, sum_last, max_last, sum_rows, add_rows};
+constexpr Kernels kTable = {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows};
 
 }  // namespace
 

@@ -10,5 +10,8 @@ namespace quern::vm::tensor::arith {
 [[nodiscard]] const Kernels* avx2_kernels();
 [[nodiscard]] const Kernels* avx512_kernels();
 [[nodiscard]] const Kernels* neon_kernels();
+// The one kernel that needs VNNI beside AVX-512; null as above.
+using ImatmulKernel = decltype(Kernels::imatmul);
+[[nodiscard]] ImatmulKernel vnni_imatmul();
 
 }  // namespace quern::vm::tensor::arith

@@ -43,6 +43,14 @@ struct Kernels {
     void (*matmul_block)(std::size_t m, std::size_t n, std::size_t k, MatrixView a, MatrixView b,
                          std::uint32_t* partial, std::size_t ld);
 
+    // c[m x n] (row stride ldc) = A[m x k] B[k x n] of signed bytes: the lowest byte of each word. Strips of 256 k,
+    // each with a scale for a row of A, scale_a(i, strip), and for a column of B, scale_b(strip, j), of which the
+    // exponent field alone counts (strip_scale in soft_float.h). Of each strip the exact sum p of its products; from
+    // +0, strips in order, c += p * (scale_a * scale_b), where only the addition rounds. k = 0 gives +0. c must not
+    // overlap the operands.
+    void (*imatmul)(std::size_t m, std::size_t n, std::size_t k, MatrixView a, MatrixView scale_a, MatrixView b,
+                    MatrixView scale_b, std::uint32_t* c, std::size_t ldc);
+
     // out[r] = sum of row r of x[rows x columns] (row stride ld): 32 lanes, lane l adds columns l, l + 32, ... in order
     // from +0; then lane j += lane j + 16, 8, 4, 2, 1.
     void (*sum_last)(std::size_t rows, std::size_t columns, const std::uint32_t* x, std::size_t ld, std::uint32_t* out);

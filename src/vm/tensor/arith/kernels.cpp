@@ -11,6 +11,15 @@
 namespace quern::vm::tensor::arith {
 namespace {
 
+const Kernels* vnni_table() {
+    static const Kernels table = [] {
+        Kernels made = avx512_kernels() == nullptr ? Kernels{} : *avx512_kernels();
+        made.imatmul = vnni_imatmul();
+        return made;
+    }();
+    return avx512_kernels() == nullptr || vnni_imatmul() == nullptr ? nullptr : &table;
+}
+
 const Kernels* table_of(Backend backend) {
     switch (backend) {
         case Backend::soft:
@@ -23,6 +32,8 @@ const Kernels* table_of(Backend backend) {
             return avx512_kernels();
         case Backend::neon:
             return neon_kernels();
+        case Backend::vnni:
+            return vnni_table();
     }
     return nullptr;
 }
@@ -31,7 +42,8 @@ bool processor_runs(Backend backend) {
 #if defined(__x86_64__)
     // These also ask the system whether it saves the wide registers.
     if (backend == Backend::avx2) return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-    if (backend == Backend::avx512)
+    if (backend == Backend::vnni && __builtin_cpu_supports("avx512vnni") == 0) return false;
+    if (backend == Backend::avx512 || backend == Backend::vnni)
         return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
 #elif defined(__aarch64__)
@@ -54,6 +66,8 @@ std::string_view name(Backend backend) {
             return "avx512";
         case Backend::neon:
             return "neon";
+        case Backend::vnni:
+            return "vnni";
     }
     return "unknown";
 }
@@ -61,10 +75,11 @@ std::string_view name(Backend backend) {
 bool available(Backend backend) { return table_of(backend) != nullptr && processor_runs(backend); }
 
 Backend best_backend() {
-    static const Backend best = available(Backend::avx512) ? Backend::avx512
-                                : available(Backend::avx2) ? Backend::avx2
-                                : available(Backend::neon) ? Backend::neon
-                                                           : Backend::scalar;
+    static const Backend best = available(Backend::vnni)     ? Backend::vnni
+                                : available(Backend::avx512) ? Backend::avx512
+                                : available(Backend::avx2)   ? Backend::avx2
+                                : available(Backend::neon)   ? Backend::neon
+                                                             : Backend::scalar;
     return best;
 }
 

@@ -16,9 +16,10 @@ enum class Backend : std::uint8_t {
     avx2 = 2,    // AVX2 and FMA
     avx512 = 3,  // AVX-512 F, BW, DQ, VL
     neon = 4,    // Advanced SIMD of 64-bit ARM
+    vnni = 5,    // avx512 with VNNI for products of bytes
 };
-inline constexpr std::array<Backend, 5> kBackends{Backend::soft, Backend::scalar, Backend::avx2, Backend::avx512,
-                                                  Backend::neon};
+inline constexpr std::array<Backend, 6> kBackends{Backend::soft,   Backend::scalar, Backend::avx2,
+                                                  Backend::avx512, Backend::neon,   Backend::vnni};
 
 [[nodiscard]] std::string_view name(Backend backend);
 

@@ -90,6 +90,21 @@ inline F fold_lanes(F a, Operation operation) {
     return operation(a, upper_half_1(a));
 }
 
+// Of imatmul: two bytes a word, each widened to 16 bits.
+constexpr std::size_t kGroup = 2;
+constexpr std::size_t kNarrowed = 4;  // words of a row at a time
+constexpr bool kUnsignedColumns = false;
+inline I dot(I sum, I a, I b) {
+    const int16x8_t x = vreinterpretq_s16_u32(a);
+    const int16x8_t y = vreinterpretq_s16_u32(b);
+    const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y));
+    return vaddq_u32(sum, as_unsigned(vpaddq_s32(low, vmull_high_s16(x, y))));
+}
+inline void narrow(const u32* from, u32* to) {
+    const int32x4_t bytes = vshrq_n_s32(vshlq_n_s32(as_signed(load(from)), 24), 24);
+    vst1_u32(to, vreinterpret_u32_s16(vmovn_s32(bytes)));
+}
+
 // Blocks of 4 x 4 words turned in registers, for vector_matmul.inc.
 constexpr std::size_t kTurn = 4;
 using TurnRow = I;
@@ -115,10 +130,11 @@ inline TurnRow turn_load_squashed(const u32* p) {
 inline void turn_store(u32* p, TurnRow row) { store(p, row); }
 
 #include "vm/tensor/arith/vector_elementwise.inc"
+#include "vm/tensor/arith/vector_imatmul.inc"
 #include "vm/tensor/arith/vector_matmul.inc"
 #include "vm/tensor/arith/vector_reduce.inc"
 
-constexpr Kernels kTable = {elementwise, matmul, matmul_block, sum_last, max_last, sum_rows, add_rows};
+constexpr Kernels kTable = {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The array kernels as plain loops over an arithmetic given by a policy {add, max, fma, evaluate} on words; included
+// The array kernels as plain loops over an arithmetic given by a policy {add, mul, max, fma, from_i32,
+// evaluate} on words; included
 // once by scalar_kernels.cpp and once by soft_kernels.cpp. Thread-safe.
 #pragma once
 
@@ -63,6 +64,32 @@ struct ReferenceKernels {
         }
     }
 
+    static void imatmul(std::size_t m, std::size_t n, std::size_t k, MatrixView a, MatrixView scale_a, MatrixView b,
+                        MatrixView scale_b, u32* c, std::size_t ldc) {
+        for (std::size_t i = 0; i < m; ++i) {
+            const auto row = static_cast<std::ptrdiff_t>(i);
+            for (std::size_t j = 0; j < n; ++j) {
+                const auto column = static_cast<std::ptrdiff_t>(j);
+                u32 total = 0;
+                for (std::size_t first = 0; first < k; first += kChainBlock) {
+                    const std::size_t end = k - first < kChainBlock ? k : first + kChainBlock;
+                    const auto strip = static_cast<std::ptrdiff_t>(first / kChainBlock);
+                    std::int32_t sum = 0;
+                    for (std::size_t s = first; s < end; ++s) {
+                        const auto step = static_cast<std::ptrdiff_t>(s);
+                        sum += signed_byte(a.data[row * a.row_stride + step * a.col_stride]) *
+                               signed_byte(b.data[step * b.row_stride + column * b.col_stride]);
+                    }
+                    const u32 left = scale_a.data[row * scale_a.row_stride + strip * scale_a.col_stride];
+                    const u32 right = scale_b.data[strip * scale_b.row_stride + column * scale_b.col_stride];
+                    const u32 scale = Arithmetic::mul(strip_scale(left), strip_scale(right));
+                    total = Arithmetic::add(total, Arithmetic::mul(Arithmetic::from_i32(static_cast<u32>(sum)), scale));
+                }
+                c[i * ldc + j] = canonical(total);
+            }
+        }
+    }
+
     template <class Operation>
     static u32 reduce(std::size_t columns, const u32* x, u32 identity, Operation operation) {
         u32 lanes[kReductionLanes];
@@ -105,7 +132,7 @@ struct ReferenceKernels {
     }
 
     static constexpr Kernels table() {
-        return {elementwise, matmul, matmul_block, sum_last, max_last, sum_rows, add_rows};
+        return {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows};
     }
 };
 

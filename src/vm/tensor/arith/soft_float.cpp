@@ -250,6 +250,16 @@ u32 fold_max_soft(const u32 lanes[kReductionLanes]) {
     return fold[0];
 }
 
+u32 imm_chain_soft(u32 partial, const u32* a, const u32* b, std::size_t count) {
+    for (std::size_t k = 0; k < count; ++k) partial += static_cast<u32>(signed_byte(a[k]) * signed_byte(b[k]));
+    return partial;
+}
+
+u32 strip_sum_soft(u32 total, u32 partial, u32 scale_a, u32 scale_b) {
+    const u32 scale = soft_mul(strip_scale(scale_a), strip_scale(scale_b));
+    return soft_add(total, soft_mul(soft_from_i32(partial), scale));
+}
+
 u32 mm_chain_soft(u32 partial, const u32* a, const u32* b, std::size_t count) {
     partial = canonical(partial);
     for (std::size_t k = 0; k < count; ++k) partial = fma_words(soft_squash(a[k]), soft_squash(b[k]), partial);

@@ -46,6 +46,23 @@ namespace quern::vm::tensor::arith {
 [[nodiscard]] std::uint32_t fold_sum_soft(const std::uint32_t lanes[kReductionLanes]);
 [[nodiscard]] std::uint32_t fold_max_soft(const std::uint32_t lanes[kReductionLanes]);
 
+// How imatmul reads an operand's word: its lowest byte with its sign.
+[[nodiscard]] constexpr std::int32_t signed_byte(std::uint32_t x) {
+    return static_cast<std::int32_t>((x & 0xffU) ^ 0x80U) - 0x80;
+}
+// How imatmul reads a scale: 2^-60 to 2^52 by its exponent field alone, NaN where that is full.
+[[nodiscard]] constexpr std::uint32_t strip_scale(std::uint32_t x) {
+    const std::uint32_t exponent = x >> 23 & 0xffU;
+    if (exponent == 0xffU) return kCanonicalNan;
+    return (exponent < 67 ? 67 : exponent > 179 ? 179 : exponent) << 23;
+}
+// `count` steps of an imatmul's partial sum: partial + a[k] * b[k] modulo 2^32, of signed bytes.
+[[nodiscard]] std::uint32_t imm_chain_soft(std::uint32_t partial, const std::uint32_t* a, const std::uint32_t* b,
+                                           std::size_t count);
+// The end of a strip: total + i2f(partial) * (scale_a * scale_b), scales as imatmul reads them.
+[[nodiscard]] std::uint32_t strip_sum_soft(std::uint32_t total, std::uint32_t partial, std::uint32_t scale_a,
+                                           std::uint32_t scale_b);
+
 // `count` steps of a matmul chain: partial = fma(squash(a[k]), squash(b[k]), partial) for k ascending.
 [[nodiscard]] std::uint32_t mm_chain_soft(std::uint32_t partial, const std::uint32_t* a, const std::uint32_t* b,
                                           std::size_t count);

@@ -61,6 +61,10 @@ Program every_kind_program() {
         parts.push_back(g.reduce(op, f));
         parts.push_back(g.reduce(op, wide));
     }
+    parts.push_back(g.imatmul({i, f3}, {i, f3}, false, true));
+    const vm::tensor::test::Graph::Scaled strips{g.element(ElementOp::bits, {wide}),
+                                                 g.slice(wide, {0, 0, 0, 0}, {{1, 1, 5, 3}})};
+    parts.push_back(g.imatmul(strips, strips, false, true));  // k = 600: three strips
     const std::uint32_t words = g.element(ElementOp::bits, {f});
     parts.push_back(g.kth(words, 3));
     parts.push_back(g.reshape(f, {{1, 1, 70, 37}}));

@@ -109,6 +109,36 @@ double matmul_element(const Node& node, const Operands& in, const Index& at) {
     return sum;
 }
 
+// What imatmul reads of a word: its lowest byte with its sign, and of a scale the power of two below it.
+double byte_of(double value) {
+    const std::uint32_t low = word(value) & 0xffU;
+    return low < 128 ? low : static_cast<double>(low) - 256;
+}
+double scale_of(double value) {
+    if (!std::isfinite(value)) return std::numeric_limits<double>::quiet_NaN();
+    int exponent = 0;
+    std::frexp(value, &exponent);
+    return std::ldexp(1.0, value == 0 ? -60 : std::clamp(exponent - 1, -60, 52));
+}
+
+double imatmul_element(const Node& node, const Operands& in, const Index& at) {
+    const bool ta = node.attributes[0] != 0;
+    const bool tb = node.attributes[1] != 0;
+    const auto value = [&](std::size_t operand, const Index& place) {
+        return (*in.values[operand])[ravel(in.shapes[operand], place)];
+    };
+    double sum = 0;
+    for (std::uint64_t k = 0; k < in.shapes[0].dims[ta ? 2 : 3]; ++k) {
+        const std::uint64_t strip = k / 256;
+        const double left = byte_of(value(0, {at[0], at[1], ta ? k : at[2], ta ? at[2] : k})) *
+                            scale_of(value(1, {at[0], at[1], ta ? strip : at[2], ta ? at[2] : strip}));
+        const double right = byte_of(value(2, {at[0], at[1], tb ? at[3] : k, tb ? k : at[3]})) *
+                             scale_of(value(3, {at[0], at[1], tb ? at[3] : strip, tb ? strip : at[3]}));
+        sum += left * right;
+    }
+    return sum;
+}
+
 double reduce_element(const Node& node, const Operands& in, Index at) {
     const std::size_t axis = node.op == Op::sum_rows ? 2 : 3;
     double result = node.op == Op::max_last ? -std::numeric_limits<double>::infinity() : 0.0;
@@ -185,6 +215,9 @@ Doubles evaluate(const Node& node, const Operands& in) {
             }
             case Op::matmul:
                 out[i] = matmul_element(node, in, at);
+                break;
+            case Op::imatmul:
+                out[i] = imatmul_element(node, in, at);
                 break;
             case Op::sum_last:
             case Op::max_last:

@@ -169,6 +169,12 @@ TEST(TorchExecutor, agrees_bit_for_bit_on_integers) {
     add("largest", b.kth_last(products, 1));
     add("third", b.kth_last(products, 3));
     add("smallest", b.kth_last(products, n));
+    // Of one strip and with scales whose exponents alone count the sums are whole numbers that a float holds.
+    const auto scale_column = b.full(DType::f32, matrix_shape(n, 1), 0xbfffffff);
+    const auto scale_row = b.full(DType::f32, vector_shape(n), 0x40123456);
+    add("bytes", b.imatmul({products, scale_column}, {products, scale_row}));
+    add("bytes_across", b.imatmul({products, scale_row}, {products, scale_column}, true, true));
+    add("unknown_scale", b.imatmul({row, b.constant(std::numeric_limits<float>::infinity())}, {products, scale_row}));
     add("choice", b.elementwise(ElementOp::iselect, {b.ilt(row, column), row, column}));
     add("place", b.elementwise(ElementOp::permute_index, {row, column, row}, 77));
     add("random", b.philox(b.seed(), matrix_shape(3, 5)));

@@ -324,6 +324,47 @@ TEST(ShapeRules, matmul_matches_inner_dims_after_transposes) {
     EXPECT_EQ(matmul({{2, 3, 4, 6}}, {{2, 3, 4, 5}}, {{2, 3, 5, 6}}, 2, 0), "program.bad_attribute");
 }
 
+TEST(ShapeRules, imatmul_has_a_scale_for_each_strip_of_a_line) {
+    struct Given {
+        Shape out{{2, 3, 4, 6}};
+        Shape a{{2, 3, 4, 600}};
+        Shape scale_a{{2, 3, 4, 3}};
+        Shape b{{1, 3, 600, 6}};
+        Shape scale_b{{1, 3, 3, 6}};
+        std::uint32_t transpose_a = 0;
+        std::uint32_t transpose_b = 0;
+        DType bytes = DType::i32;
+        DType scales = DType::f32;
+        DType result = DType::f32;
+    };
+    const auto imatmul = [](const Given& g) {
+        return checked({Op::imatmul, {}, g.result, g.out, {}, 0, {g.transpose_a, g.transpose_b}},
+                       {{g.bytes, g.a}, {g.scales, g.scale_a}, {g.bytes, g.b}, {g.scales, g.scale_b}});
+    };
+    const auto with = [&](auto change) {
+        Given given;
+        change(given);
+        return imatmul(given);
+    };
+    EXPECT_EQ(imatmul({}), "none");
+    EXPECT_EQ(with([](Given& g) { g.a = {{2, 3, 600, 4}}, g.scale_a = {{2, 3, 3, 4}}, g.transpose_a = 1; }), "none");
+    EXPECT_EQ(with([](Given& g) { g.b = {{1, 3, 6, 600}}, g.scale_b = {{1, 3, 6, 3}}, g.transpose_b = 1; }), "none");
+    EXPECT_EQ(with([](Given& g) { g.scale_a = {{2, 3, 4, 2}}; }), "program.bad_shape");
+    EXPECT_EQ(with([](Given& g) { g.scale_a = {{1, 3, 4, 3}}; }), "program.bad_shape");  // its bytes are of two
+    EXPECT_EQ(with([](Given& g) { g.scale_b = {{1, 3, 4, 6}}; }), "program.bad_shape");
+    EXPECT_EQ(with([](Given& g) { g.scale_b = {{1, 3, 6, 3}}; }), "program.bad_shape");
+    EXPECT_EQ(with([](Given& g) { g.b = {{1, 3, 599, 6}}; }), "program.bad_shape");
+    EXPECT_EQ(with([](Given& g) { g.b = {{1, 2, 600, 6}}, g.scale_b = {{1, 2, 3, 6}}; }), "program.bad_shape");
+    EXPECT_EQ(with([](Given& g) { g.out = {{2, 3, 6, 4}}; }), "program.bad_shape");
+    EXPECT_EQ(with([](Given& g) { g.transpose_a = 2; }), "program.bad_attribute");
+    EXPECT_EQ(with([](Given& g) { g.bytes = DType::f32; }), "program.bad_dtype");
+    EXPECT_EQ(with([](Given& g) { g.scales = DType::i32; }), "program.bad_dtype");
+    EXPECT_EQ(with([](Given& g) { g.result = DType::i32; }), "program.bad_dtype");
+    EXPECT_EQ(strips_of({{1, 2, 256, 257}}, 2), (Shape{{1, 2, 1, 257}}));
+    EXPECT_EQ(strips_of({{1, 2, 256, 257}}, 3), (Shape{{1, 2, 256, 2}}));
+    EXPECT_EQ(strips_of({{1, 1, 1, 1U << 31}}, 3), (Shape{{1, 1, 1, 1U << 23}}));
+}
+
 TEST(ShapeRules, the_other_ops) {
     const OperandType f{DType::f32, {{2, 3, 4, 5}}};
     const auto node = [](Op op, DType dtype, const Shape& shape, std::vector<std::uint32_t> attributes = {},
@@ -416,6 +457,15 @@ TEST(WorkUnits, follow_the_table) {
     EXPECT_EQ(cost({Op::gather_rows, {}, DType::f32, {{1, 1, 64, 128}}, {}, 0, {}},
                    {{DType::f32, {{1, 1, 9, 128}}}, {DType::i32, {{1, 1, 1, 64}}}}),
               (64U * 128 * 8 + 64 * 128) / 512);
+    // Of bytes a quarter of the inner dim, rounded up.
+    const OperandType bytes{DType::i32, big};
+    const OperandType scales{DType::f32, {{2, 3, 64, 1}}};
+    EXPECT_EQ(cost({Op::imatmul, {}, DType::f32, {{2, 3, 64, 64}}, {}, 0, {0, 1}}, {bytes, scales, bytes, scales}),
+              2U * 3 * 64 * 64 * (32 + 16) / 512);
+    const OperandType short_bytes{DType::i32, {{1, 1, 500, 5}}};
+    EXPECT_EQ(cost({Op::imatmul, {}, DType::f32, {{1, 1, 500, 500}}, {}, 0, {0, 1}},
+                   {short_bytes, scales, short_bytes, scales}),
+              512U * (2 + 16));
     // The largest matmul that shapes allow does not overflow.
     const Shape row{{1, 1, 1, 1U << 31}};
     EXPECT_EQ(cost({Op::matmul, {}, DType::f32, {}, {}, 0, {0, 1}}, {{DType::f32, row}, {DType::f32, row}}),

@@ -210,7 +210,7 @@ TEST(Leaf, a_wrong_accumulator_gives_another_value_than_claimed) {
             checked.insert(node.op);
         }
     }
-    EXPECT_EQ(checked.size(), 6U);  // matmul, four along rows or columns, scatter
+    EXPECT_EQ(checked.size(), 7U);  // matmul, imatmul, four along rows or columns, scatter
 }
 
 // Lanes are 32 words for each row of the output, whatever the shape of its tiles or of its operand's. Words without a

@@ -121,7 +121,7 @@ TEST_P(ProgramVectors, are_what_this_machine_gives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Format2, ProgramVectors,
-                         testing::Values(std::pair("every-op", &test::every_op_program),
+                         testing::Values(std::pair("every-op", &test::first_ops_program),
                                          std::pair("ragged", &ragged_program),
                                          std::pair(
                                              "training", +[] { return test::training_program(8, 4, 32); })),

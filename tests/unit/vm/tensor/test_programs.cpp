@@ -81,6 +81,20 @@ std::uint32_t Graph::matmul(std::uint32_t a, std::uint32_t b, bool transpose_a, 
     return add({Op::matmul, {}, DType::f32, result, {a, b}, 0, {transpose_a ? 1U : 0U, transpose_b ? 1U : 0U}});
 }
 
+std::uint32_t Graph::imatmul(const Scaled& a, const Scaled& b, bool transpose_a, bool transpose_b) {
+    Shape result;
+    for (std::size_t d = 0; d < 2; ++d) result.dims[d] = std::max(shape(a.bytes).dims[d], shape(b.bytes).dims[d]);
+    result.dims[2] = shape(a.bytes).dims[transpose_a ? 3 : 2];
+    result.dims[3] = shape(b.bytes).dims[transpose_b ? 2 : 3];
+    return add({Op::imatmul,
+                {},
+                DType::f32,
+                result,
+                {a.bytes, a.scales, b.bytes, b.scales},
+                0,
+                {transpose_a ? 1U : 0U, transpose_b ? 1U : 0U}});
+}
+
 std::uint32_t Graph::reduce(Op op, std::uint32_t x) {
     Shape result = shape(x);
     result.dims[op == Op::sum_rows ? 2 : 3] = 1;
@@ -132,9 +146,37 @@ std::uint32_t flat_row(Graph& g, std::uint32_t flat) {
     return g.slice(flat, {0, 0, 0, 0}, {{1, 1, 1, g.shape(flat).columns()}});
 }
 
-}  // namespace
+// Products of bytes: of any words, with scales that are any. `tall` has two matrices, `wide` one, `flat` two of one
+// row.
+void add_byte_products(Graph& g, std::uint32_t f, std::uint32_t i, std::uint32_t wide, std::uint32_t tall,
+                       std::uint32_t flat, std::vector<std::uint32_t>& parts) {
+    const auto bits = [&](std::uint32_t x) { return g.element(ElementOp::bits, {x}); };
+    const auto scales = [&](std::uint32_t from, const Shape& shape) { return g.slice(from, {0, 0, 0, 0}, shape); };
+    const Graph::Scaled rows{i, scales(f, {{1, 3, 37, 1}})};     // inner dim 70
+    const Graph::Scaled columns{i, scales(f, {{1, 3, 1, 70}})};  // inner dim 37
+    parts.push_back(g.imatmul(rows, rows, false, true));
+    parts.push_back(g.imatmul(columns, columns, true));
+    const Graph::Scaled all{bits(f), scales(f, {{2, 3, 37, 1}})};
+    parts.push_back(g.imatmul({g.slice(i, {0, 1, 0, 0}, {{1, 1, 37, 70}}), scales(f, {{1, 1, 37, 1}})}, all, false,
+                              true));  // broadcast A
+    parts.push_back(g.imatmul(
+        all, {g.full(DType::i32, {{1, 1, 70, 41}}, 0xffffff81), g.full(DType::f32, {{1, 1, 1, 41}}, 0x3f000000)}));
+    const Graph::Scaled three{bits(wide), scales(wide, {{1, 1, 33, 3}})};  // k = 600: three strips
+    parts.push_back(g.imatmul(three, three, false, true));
+    const Graph::Scaled upright{bits(tall), scales(tall, {{1, 2, 3, 35}})};  // k = 513, stored across
+    parts.push_back(g.imatmul(upright, upright, true));
+    const std::uint32_t heads = g.permute(g.reshape(bits(f), {{6, 37, 7, 10}}), {0, 2, 1, 3});  // [6,7,37,10]
+    const std::uint32_t of_heads =
+        g.slice(g.permute(g.reshape(f, {{6, 37, 7, 10}}), {0, 2, 1, 3}), {0, 0, 0, 4}, {{6, 7, 37, 1}});
+    parts.push_back(g.imatmul({heads, of_heads}, {heads, of_heads}, false, true));  // of views
+    const Graph::Scaled row{bits(flat), scales(flat, {{2, 1, 1, 5}})};
+    parts.push_back(g.imatmul(row, row, false, true));                         // 1 x 1100 x 1
+    parts.push_back(g.imatmul({bits(flat), flat}, {bits(flat), flat}, true));  // 1100 x 1 x 1100
+    const std::uint32_t column = g.permute(bits(flat), {0, 1, 3, 2});
+    parts.push_back(g.imatmul(row, {column, g.reshape(scales(flat, {{2, 1, 1, 5}}), {{2, 1, 5, 1}})}));
+}
 
-Program every_op_program() {
+Program make_program(bool first_ops) {
     Graph g;
     const Shape matrix{{2, 3, 37, 70}};
     const std::uint32_t f = g.add_slot("f", DType::f32, matrix);
@@ -262,6 +304,7 @@ Program every_op_program() {
     parts.push_back(g.window(any, 4, DType::f32, 0xffffffff, 2));
     parts.push_back(g.window(g.full(DType::i32, {{1, 1, 1, 1}}, 2), 1, DType::i32, 1000, 2000));  // tiles of 1 x 1,024
     parts.push_back(g.window(g.full(DType::i32, {{2, 1, 3, 1}}, 0xffffffff), 3, DType::i32, 0, 9));
+    if (!first_ops) add_byte_products(g, f, i, wide, tall, flat, parts);
 
     g.update(0, g.element(ElementOp::select, {g.element(ElementOp::lt, {f, g.full(DType::f32, {}, 0x3f800000)}), f,
                                               g.element(ElementOp::mul, {f, f2})}));
@@ -284,6 +327,11 @@ Program every_op_program() {
              {{DataType::u8, 5000}, {DataType::i8, 4097}, {DataType::u16, 2300}, {DataType::f32, 1030}});
     return g.program;
 }
+
+}  // namespace
+
+Program every_op_program() { return make_program(false); }
+Program first_ops_program() { return make_program(true); }
 
 Program training_program(std::uint32_t batch, std::uint32_t width, std::uint32_t hidden) {
     Graph g;

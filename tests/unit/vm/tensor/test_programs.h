@@ -75,6 +75,12 @@ public:
     }
     std::uint32_t element(arith::ElementOp op, std::vector<std::uint32_t> inputs, std::uint32_t immediate = 0);
     std::uint32_t matmul(std::uint32_t a, std::uint32_t b, bool transpose_a = false, bool transpose_b = false);
+    // Operands of an imatmul: bytes and their scales.
+    struct Scaled {
+        std::uint32_t bytes = 0;
+        std::uint32_t scales = 0;
+    };
+    std::uint32_t imatmul(const Scaled& a, const Scaled& b, bool transpose_a = false, bool transpose_b = false);
     std::uint32_t reduce(Op op, std::uint32_t x);
     std::uint32_t reshape(std::uint32_t x, const Shape& shape) {
         return add({Op::reshape, {}, dtype(x), shape, {x}, 0, {}});
@@ -97,6 +103,8 @@ private:
 
 // A program with every op and every element op, ragged shapes, views of views, shared and unchanged slots.
 Program every_op_program();
+// The same with those ops alone that there were when the first vectors of format 2 were published.
+Program first_ops_program();
 // A small two-layer classifier with gradient step: all of it goes through update nodes.
 Program training_program(std::uint32_t batch, std::uint32_t width, std::uint32_t hidden);
 // Products and elementwise nodes one after the other, each read by the next alone: all outputs together take many times
