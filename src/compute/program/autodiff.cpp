@@ -20,7 +20,13 @@ public:
     void propagate_need() {
         for (std::uint32_t id = 0; id < needed_.size(); ++id) {
             const Value value{id};
-            if (needed_[id] || b_.type(value).dtype != DType::f32 || b_.is_barrier(value)) continue;
+            if (needed_[id] || b_.type(value).dtype != DType::f32) continue;
+            if (b_.is_barrier(value)) {
+                if (const auto* custom = b_.custom_gradient(value))
+                    for (const Value input : custom->inputs)
+                        if (needed_[input.id]) needed_[id] = true;
+                continue;
+            }
             for (const std::uint32_t input : b_.node(value).inputs)
                 if (needed_[input]) needed_[id] = true;
         }
@@ -53,6 +59,7 @@ private:
 
     void elementwise(const Node& node, Value y, Value g);
     void matmul(const Node& node, Value g);
+    void custom(Value y);
     void join_slices(std::uint32_t id);
     Value zeros(const Shape& shape) { return b_.full(DType::f32, shape, 0); }
     Value pad(Value piece, const std::array<std::uint32_t, 4>& start, const Shape& whole);
@@ -226,9 +233,18 @@ void Reverse::join_slices(std::uint32_t id) {
     accumulate(id, joined);
 }
 
+void Reverse::custom(Value y) {
+    const Value g = take(y.id);
+    if (!g.valid()) return;
+    const Builder::CustomGradient rule = *b_.custom_gradient(y);  // a copy: the rule moves the builder's nodes
+    const std::vector<Value> results = rule.rule(b_, broadcast_to(b_, g, b_.shape(y)));
+    for (std::size_t i = 0; i < results.size() && !b_.failed(); ++i) accumulate(rule.inputs[i].id, results[i]);
+}
+
 void Reverse::node(std::uint32_t id) {
-    if (!needed_[id] || b_.is_barrier(Value{id})) return;
     const Value y{id};
+    if (needed_[id] && b_.custom_gradient(y) != nullptr) return custom(y);
+    if (!needed_[id] || b_.is_barrier(y)) return;
     Value g = take(id);
     if (!g.valid()) return;
     const Node node = b_.node(y);  // a copy: building below moves the builder's nodes
@@ -288,6 +304,7 @@ void Reverse::node(std::uint32_t id) {
         case Op::full:
         case Op::iota:
         case Op::philox:
+        case Op::philox_words:
         case Op::window:
             return;  // where the graph begins
         case Op::kth_last:

@@ -77,7 +77,7 @@ Value Builder::insert(Node node) {
     }
     const auto id = static_cast<std::uint32_t>(entries_.size());
     known_.emplace(node, id);
-    entries_.push_back({std::move(node), false});
+    entries_.push_back({std::move(node), false, {}});
     return {id};
 }
 
@@ -178,14 +178,20 @@ Value Builder::iota(const Shape& shape, std::uint32_t axis) {
     return insert(std::move(node));
 }
 
-Value Builder::philox(Value key_counter, const Shape& shape) {
+Value Builder::philox(Value key_counter, const Shape& shape) { return random_words(Op::philox, key_counter, shape); }
+
+Value Builder::philox_words(Value key_counter, const Shape& shape) {
+    return random_words(Op::philox_words, key_counter, shape);
+}
+
+Value Builder::random_words(Op op, Value key_counter, const Shape& shape) {
     if (!usable({key_counter})) return {};
     if (type(key_counter).dtype != DType::i32 || this->shape(key_counter) != vector_shape(4)) {
         set_error("builder.bad_operand", "philox reads i32 [1,1,1,4]");
         return {};
     }
     Node node;
-    node.op = Op::philox;
+    node.op = op;
     node.dtype = DType::i32;
     node.shape = shape;
     node.inputs = {key_counter.id};
@@ -427,7 +433,16 @@ Value Builder::scatter_add_rows(Value source, Value index, std::uint32_t table_r
     return insert(std::move(node));
 }
 
-Value Builder::stop_gradient(Value x) {
+Value Builder::stop_gradient(Value x) { return insert_barrier(x, {}); }
+
+Value Builder::with_gradient(Value x, std::vector<Value> inputs, GradientRule rule) {
+    for (const Value input : inputs)
+        if (!usable({input})) return {};
+    return insert_barrier(x,
+                          std::make_shared<const CustomGradient>(CustomGradient{std::move(inputs), std::move(rule)}));
+}
+
+Value Builder::insert_barrier(Value x, std::shared_ptr<const CustomGradient> custom) {
     if (!usable({x})) return {};
     const auto id = static_cast<std::uint32_t>(entries_.size());
     Node node;
@@ -435,7 +450,8 @@ Value Builder::stop_gradient(Value x) {
     node.dtype = type(x).dtype;
     node.shape = shape(x);
     node.inputs = {x.id};
-    entries_.push_back({std::move(node), true});  // not in known_: nothing else may become this barrier
+    entries_.push_back(
+        {std::move(node), true, std::move(custom)});  // not in known_: nothing else may become this barrier
     return {id};
 }
 

@@ -11,8 +11,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -77,6 +79,9 @@ public:
     // i32 words of Philox at the logical index of each element; key_counter: i32 [1,1,1,4] {k0, k1, c1, c2}.
     [[nodiscard]] Value philox(Value key_counter, const Shape& shape);
 
+    // The same with all four words of a call, other ones than philox's.
+    [[nodiscard]] Value philox_words(Value key_counter, const Shape& shape);
+
     // --- Elementwise; each dim of an operand is 1 or the result's ---------------------------------------------------
     [[nodiscard]] Value elementwise(ElementOp op, std::initializer_list<Value> inputs, std::uint32_t immediate = 0);
     [[nodiscard]] Value neg(Value x) { return elementwise(ElementOp::neg, {x}); }
@@ -129,6 +134,15 @@ public:
     // x, through which gradients() does not pass. Costs no node in the finished program.
     [[nodiscard]] Value stop_gradient(Value x);
 
+    // x, whose gradient is not its node's: gradients() gives it, in x's shape, to the rule, which makes of it those of
+    // `inputs`, each in its shape; an invalid one is none. Costs no node in the finished program.
+    using GradientRule = std::function<std::vector<Value>(Builder&, Value gradient)>;
+    struct CustomGradient {
+        std::vector<Value> inputs;
+        GradientRule rule;
+    };
+    [[nodiscard]] Value with_gradient(Value x, std::vector<Value> inputs, GradientRule rule);
+
     // --- Looking at what is built -----------------------------------------------------------------------------------
     [[nodiscard]] bool failed() const { return error_.has_value(); }
     [[nodiscard]] Status status() const;
@@ -138,6 +152,7 @@ public:
     [[nodiscard]] OperandType type(Value value) const;  // of an invalid value: f32 scalar
     [[nodiscard]] Shape shape(Value value) const { return type(value).shape; }
     [[nodiscard]] bool is_barrier(Value value) const { return entries_[value.id].barrier; }
+    [[nodiscard]] const CustomGradient* custom_gradient(Value value) const { return entries_[value.id].custom.get(); }
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
 
     // The valid program of all slots and the nodes that their updates need. The builder may be used further.
@@ -147,7 +162,8 @@ public:
 private:
     struct Entry {
         Node node;
-        bool barrier = false;  // stop_gradient: stands for its only input
+        bool barrier = false;  // stop_gradient, with_gradient: stands for its only input
+        std::shared_ptr<const CustomGradient> custom;
     };
     struct SlotEntry {
         std::string name;
@@ -162,6 +178,8 @@ private:
         bool operator()(const Node& a, const Node& b) const;
     };
 
+    Value insert_barrier(Value x, std::shared_ptr<const CustomGradient> custom);
+    [[nodiscard]] Value random_words(Op op, Value key_counter, const Shape& shape);
     Value insert(Node node);  // dtype and shape are set; checked, shared
     bool usable(std::initializer_list<Value> values);
 

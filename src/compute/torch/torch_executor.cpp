@@ -159,12 +159,13 @@ at::Tensor imatmul(const Node& node, const std::vector<at::Tensor>& in) {
 }
 
 at::Tensor philox(const Node& node, const at::Tensor& key_counter) {
+    const auto word_of = node.op == Op::philox ? vm::tensor::arith::philox_word : vm::tensor::arith::philox_four_word;
     const at::Tensor key = key_counter.contiguous();
     at::Tensor result = at::empty(sizes_of(node.shape), at::TensorOptions().dtype(at::kInt));
     auto* out = static_cast<char*>(result.data_ptr());
     for (std::int64_t i = 0; i < result.numel(); ++i) {
-        const std::uint32_t word = vm::tensor::arith::philox_word(static_cast<std::uint32_t>(i), word_at(key, 2),
-                                                                  word_at(key, 3), word_at(key, 0), word_at(key, 1));
+        const std::uint32_t word =
+            word_of(static_cast<std::uint32_t>(i), word_at(key, 2), word_at(key, 3), word_at(key, 0), word_at(key, 1));
         std::memcpy(out + i * 4, &word, 4);
     }
     return result;
@@ -252,7 +253,7 @@ at::Tensor structural(const Node& node, const std::vector<at::Tensor>& in) {
 at::Tensor generated(const Node& node, const std::vector<at::Tensor>& in) {
     if (node.op == Op::full) return full(node);
     if (node.op == Op::iota) return iota(node);
-    if (node.op == Op::philox) return philox(node, in[0]);
+    if (node.op == Op::philox || node.op == Op::philox_words) return philox(node, in[0]);
     return {};
 }
 

@@ -171,7 +171,7 @@ struct Rule {
     Op op{};
     Status (*check)(const Node&, std::span<const OperandType>) = nullptr;
 };
-constexpr std::array<Rule, 15> kRules{{
+constexpr std::array<Rule, 16> kRules{{
     {Op::slot, check_any},
     {Op::seed, check_seed},
     {Op::full, check_any},
@@ -185,6 +185,7 @@ constexpr std::array<Rule, 15> kRules{{
     {Op::sum_rows, check_reduction},
     {Op::kth_last, check_kth},
     {Op::imatmul, check_imatmul},
+    {Op::philox_words, check_philox},
     {Op::gather_rows, check_gather},
     {Op::scatter_add_rows, check_scatter},
 }};

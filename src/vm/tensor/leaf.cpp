@@ -89,7 +89,7 @@ private:
     Expected<std::uint32_t> generate() const {
         if (node_.op == Op::full) return node_.immediate;
         if (node_.op == Op::iota) return static_cast<std::uint32_t>(at_[node_.attributes[0]]);
-        if (node_.op == Op::philox) return philox();
+        if (node_.op == Op::philox || node_.op == Op::philox_words) return philox();
         return unknown_op();
     }
 
@@ -113,7 +113,8 @@ private:
     Expected<std::uint32_t> philox() const {
         QUERN_TRY(const Tile* key, tile(0, 0));
         const auto index = static_cast<std::uint32_t>(logical_index(node_.shape, at_));
-        return arith::philox_word(index, (*key)[2], (*key)[3], (*key)[0], (*key)[1]);
+        const auto word = node_.op == Op::philox ? arith::philox_word : arith::philox_four_word;
+        return word(index, (*key)[2], (*key)[3], (*key)[0], (*key)[1]);
     }
 
     Expected<std::uint32_t> elementwise() const {

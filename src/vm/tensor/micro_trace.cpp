@@ -201,8 +201,8 @@ std::uint32_t generated_word(const Node& node, Inputs inputs, const Coordinates&
     if (node.op == Op::full) return node.immediate;
     if (node.op == Op::iota) return static_cast<std::uint32_t>(at[node.attributes[0]]);
     const std::vector<std::uint32_t>& key = inputs[0]->words;
-    return arith::philox_word(static_cast<std::uint32_t>(logical_index(node.shape, at)), key[2], key[3], key[0],
-                              key[1]);
+    const auto word = node.op == Op::philox ? arith::philox_word : arith::philox_four_word;
+    return word(static_cast<std::uint32_t>(logical_index(node.shape, at)), key[2], key[3], key[0], key[1]);
 }
 
 std::uint32_t gathered_word(std::span<const OperandType> types, Inputs inputs, const Coordinates& at) {

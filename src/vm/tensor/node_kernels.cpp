@@ -369,6 +369,19 @@ void philox(const Node& node, const View& key, std::uint32_t* out, ThreadPool* p
     });
 }
 
+void philox_words(const Node& node, const View& key, std::uint32_t* out, ThreadPool* pool) {
+    const std::array<std::uint32_t, 4> k{key.data[0], key.data[1], key.data[2], key.data[3]};  // may lie where out does
+    const std::size_t count = node.shape.elements();
+    const std::size_t calls = (count + 3) / 4;
+    parallel_parts(pool, calls, count * 2, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t call = begin; call < end; ++call) {
+            const std::array<std::uint32_t, 4> words =
+                arith::philox4x32_10({static_cast<std::uint32_t>(call), k[2], k[3], 1}, {k[0], k[1]});
+            for (std::size_t i = 4 * call; i < std::min(count, 4 * call + 4); ++i) out[i] = words[i % 4];
+        }
+    });
+}
+
 void iota(const Node& node, std::uint32_t* out) {
     const std::size_t axis = node.attributes[0];
     const auto inner = static_cast<std::size_t>(dense_strides(node.shape)[axis]);
@@ -406,7 +419,7 @@ struct Runner {
     void (*run)(const Kernels&, const Node&, Inputs, std::uint32_t* out, ThreadPool*) = nullptr;
     std::array<Layout, kMaxInputs> layouts{};  // required of the operands
 };
-constexpr std::array<Runner, 12> kRunners{{
+constexpr std::array<Runner, 13> kRunners{{
     {Op::full, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out,
                   ThreadPool*) { std::fill_n(out, node.shape.elements(), node.immediate); }},
     {Op::iota, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out, ThreadPool*) { iota(node, out); }},
@@ -440,6 +453,11 @@ constexpr std::array<Runner, 12> kRunners{{
      {Layout::unit_columns}},
     {Op::imatmul, [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out,
                      ThreadPool* pool) { imatmul(kernels, node, in, out, pool); }},
+    {Op::philox_words,
+     [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         philox_words(node, in[0], out, pool);
+     },
+     {Layout::dense}},
     {Op::gather_rows,
      [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
          gather(node, in[0], in[1], out, pool);

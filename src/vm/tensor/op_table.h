@@ -32,6 +32,8 @@ enum class Op : std::uint8_t {
     imatmul = 21,  // i32 A, f32 scales of A, i32 B, f32 scales of B -> f32: a matmul of signed bytes, exact within each
                    // strip of 256 of the inner dim. A, B and attributes as matmul's; the scales of an operand have its
                    // dims, but for one element a strip in place of the inner dim
+    philox_words = 22,  // i32: input 0 as philox's; element = philox_four_word(logical index, c1, c2, k0, k1), which
+                        // takes all four words of a call
 
     reshape = 24,  // same elements in row-major order
     permute = 25,  // attributes = axes: output dim i is input dim attributes[i]
@@ -92,9 +94,10 @@ namespace detail {
 // What only moves words costs what it takes of the memory's bandwidth.
 inline constexpr std::uint32_t kFill = 2;
 inline constexpr std::uint32_t kCopy = 8;
-inline constexpr std::uint32_t kPermute = 32;  // who reads it reads words that lie apart
-inline constexpr std::uint32_t kPhilox = 64;   // 10 rounds of two 32 x 32 products
-inline constexpr std::uint32_t kProduct = 16;  // what an element of a product takes beside its inner dim
+inline constexpr std::uint32_t kPermute = 32;      // who reads it reads words that lie apart
+inline constexpr std::uint32_t kPhilox = 64;       // 10 rounds of two 32 x 32 products
+inline constexpr std::uint32_t kPhiloxWords = 16;  // a quarter of them
+inline constexpr std::uint32_t kProduct = 16;      // what an element of a product takes beside its inner dim
 inline constexpr std::uint32_t kReduce = 4;
 inline constexpr std::uint32_t kFold = 64;
 inline constexpr std::uint32_t kSelect = 256;
@@ -105,7 +108,7 @@ inline constexpr std::uint32_t kScatterIndex = 256;  // its row is looked up amo
 }  // namespace detail
 
 // clang-format off
-inline constexpr std::array<OpInfo, 19> kOps{{
+inline constexpr std::array<OpInfo, 20> kOps{{
     {Op::slot,             "slot",             OpKind::input,       0, 1, {}},
     {Op::seed,             "seed",             OpKind::input,       0, 0, {}},
     {Op::full,             "full",             OpKind::generated,   0, 0, {.output = detail::kFill}, MicroSteps::one, 1, true},
@@ -119,6 +122,7 @@ inline constexpr std::array<OpInfo, 19> kOps{{
     {Op::sum_rows,         "sum_rows",         OpKind::reduction,   1, 0, {.first = detail::kReduce}, MicroSteps::row_tiles, 2},
     {Op::kth_last,         "kth_last",         OpKind::reduction,   1, 1, {.output = detail::kSelected, .first = detail::kSelect}, MicroSteps::bisection, 2},
     {Op::imatmul,          "imatmul",          OpKind::reduction,   4, 2, {}, MicroSteps::inner_tiles_and_scales, 2},
+    {Op::philox_words,     "philox_words",     OpKind::generated,   1, 0, {.output = detail::kPhiloxWords}},
     {Op::reshape,          "reshape",          OpKind::structural,  1, 0, {.node = 1}, MicroSteps::one, 1, false, true},
     {Op::permute,          "permute",          OpKind::structural,  1, 4, {.output = detail::kPermute}, MicroSteps::one, 1, false, true},
     {Op::slice,            "slice",            OpKind::structural,  1, 4, {.output = detail::kCopy}, MicroSteps::one, 1, false, true},
@@ -145,6 +149,7 @@ inline constexpr std::array<OpInfo, 19> kOps{{
         case Op::sum_rows:
         case Op::kth_last:
         case Op::imatmul:
+        case Op::philox_words:
         case Op::reshape:
         case Op::permute:
         case Op::slice:

@@ -27,6 +27,13 @@ namespace quern::vm::tensor::arith {
     return philox4x32_10({index, c1, c2, 0}, {k0, k1})[0];
 }
 
+// Word (index mod 4) of Philox4x32-10 with counter (index div 4, c1, c2, 1), another one than philox_word ever has, and
+// key (k0, k1).
+[[nodiscard]] constexpr std::uint32_t philox_four_word(std::uint32_t index, std::uint32_t c1, std::uint32_t c2,
+                                                       std::uint32_t k0, std::uint32_t k1) {
+    return philox4x32_10({index / 4, c1, c2, 1}, {k0, k1})[index % 4];
+}
+
 // The finaliser of MurmurHash3: a bijection of 32-bit words.
 [[nodiscard]] constexpr std::uint32_t mix32(std::uint32_t x) {
     x ^= x >> 16;

@@ -51,6 +51,7 @@ Program every_kind_program() {
         parts.push_back(g.element(info.op, inputs, info.uses_immediate ? 1000 : 0));
     }
     parts.push_back(g.philox(seed, {{1, 1, 5, 33}}));
+    parts.push_back(g.philox_words(seed, {{1, 1, 5, 33}}));
     parts.push_back(g.iota({{2, 1, 4, 5}}, 3));
     parts.push_back(g.full(DType::f32, {{1, 1, 33, 2}}, 0x3f800001));
     parts.push_back(g.matmul(f, f, false, true));

@@ -207,6 +207,12 @@ Doubles evaluate(const Node& node, const Operands& in) {
                                                                   word(key[3]), word(key[0]), word(key[1])));
                 break;
             }
+            case Op::philox_words: {
+                const Doubles& key = *in.values[0];
+                out[i] = from_word(vm::tensor::arith::philox_four_word(static_cast<std::uint32_t>(i), word(key[2]),
+                                                                       word(key[3]), word(key[0]), word(key[1])));
+                break;
+            }
             case Op::elementwise: {
                 std::array<double, 3> x{};
                 for (std::size_t k = 0; k < in.values.size(); ++k) x[k] = (*in.values[k])[ravel(in.shapes[k], at)];

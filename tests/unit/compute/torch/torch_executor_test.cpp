@@ -178,6 +178,7 @@ TEST(TorchExecutor, agrees_bit_for_bit_on_integers) {
     add("choice", b.elementwise(ElementOp::iselect, {b.ilt(row, column), row, column}));
     add("place", b.elementwise(ElementOp::permute_index, {row, column, row}, 77));
     add("random", b.philox(b.seed(), matrix_shape(3, 5)));
+    add("random_words", b.philox_words(b.seed(), matrix_shape(3, 5)));
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
     const auto built = b.finish();
     ASSERT_TRUE(built) << built.error().to_string();

@@ -26,6 +26,14 @@ TEST(Philox, word_is_the_first_of_the_counter_index_c1_c2_0) {
     EXPECT_NE(philox_word(7, 8, 9, 10, 11), philox_word(8, 7, 9, 10, 11));
 }
 
+TEST(Philox, four_words_of_a_call_are_of_a_counter_that_single_words_never_have) {
+    for (std::uint32_t i = 0; i < 8; ++i) {
+        EXPECT_EQ(philox_four_word(i, 8, 9, 10, 11), philox4x32_10({i / 4, 8, 9, 1}, {10, 11})[i % 4]) << i;
+        EXPECT_NE(philox_four_word(i, 8, 9, 10, 11), philox_word(i / 4, 8, 9, 10, 11)) << i;
+    }
+    EXPECT_EQ(philox_four_word(0x7fffffff, 1, 2, 3, 4), philox4x32_10({0x1fffffff, 1, 2, 1}, {3, 4})[3]);
+}
+
 TEST(PermuteIndex, is_a_bijection_for_every_domain_size) {
     test::Words words(1);
     for (std::uint32_t n : {1U,  2U,   3U,   4U,   5U,   7U,    15U,   16U,   17U,   31U,    63U,   64U,

@@ -418,6 +418,11 @@ TEST(ShapeRules, the_other_ops) {
     EXPECT_EQ(checked(node(Op::iota, DType::i32, {{1, 1, 4, 5}}, {2}), {}), "none");
     EXPECT_EQ(checked(node(Op::iota, DType::f32, {{1, 1, 4, 5}}, {2}), {}), "program.bad_dtype");
     EXPECT_EQ(checked(node(Op::philox, DType::i32, {{1, 1, 4, 5}}), {{DType::i32, {{1, 1, 1, 4}}}}), "none");
+    EXPECT_EQ(checked(node(Op::philox_words, DType::i32, {{1, 1, 4, 5}}), {{DType::i32, {{1, 1, 1, 4}}}}), "none");
+    EXPECT_EQ(checked(node(Op::philox_words, DType::f32, {{1, 1, 4, 5}}), {{DType::i32, {{1, 1, 1, 4}}}}),
+              "program.bad_dtype");
+    EXPECT_EQ(checked(node(Op::philox_words, DType::i32, {{1, 1, 4, 5}}), {{DType::i32, {{1, 1, 1, 5}}}}),
+              "program.bad_shape");
     EXPECT_EQ(checked(node(Op::philox, DType::i32, {{1, 1, 4, 5}}), {{DType::i32, {{1, 1, 4, 1}}}}),
               "program.bad_shape");
     EXPECT_EQ(checked(node(Op::full, DType::f32, {{1, 1, 4, 5}}, {}, 0x7fc00000), {}), "none");

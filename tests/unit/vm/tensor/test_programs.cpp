@@ -304,7 +304,11 @@ Program make_program(bool first_ops) {
     parts.push_back(g.window(any, 4, DType::f32, 0xffffffff, 2));
     parts.push_back(g.window(g.full(DType::i32, {{1, 1, 1, 1}}, 2), 1, DType::i32, 1000, 2000));  // tiles of 1 x 1,024
     parts.push_back(g.window(g.full(DType::i32, {{2, 1, 3, 1}}, 0xffffffff), 3, DType::i32, 0, 9));
-    if (!first_ops) add_byte_products(g, f, i, wide, tall, flat, parts);
+    if (!first_ops) {
+        add_byte_products(g, f, i, wide, tall, flat, parts);
+        for (const Shape& shape : {Shape{{1, 2, 5, 33}}, Shape{{1, 1, 1, 3}}, Shape{{1, 1, 1, 1030}}})
+            parts.push_back(g.philox_words(seed, shape));
+    }
 
     g.update(0, g.element(ElementOp::select, {g.element(ElementOp::lt, {f, g.full(DType::f32, {}, 0x3f800000)}), f,
                                               g.element(ElementOp::mul, {f, f2})}));

@@ -73,6 +73,9 @@ public:
     std::uint32_t philox(std::uint32_t key, const Shape& shape) {
         return add({Op::philox, {}, DType::i32, shape, {key}, 0, {}});
     }
+    std::uint32_t philox_words(std::uint32_t key, const Shape& shape) {
+        return add({Op::philox_words, {}, DType::i32, shape, {key}, 0, {}});
+    }
     std::uint32_t element(arith::ElementOp op, std::vector<std::uint32_t> inputs, std::uint32_t immediate = 0);
     std::uint32_t matmul(std::uint32_t a, std::uint32_t b, bool transpose_a = false, bool transpose_b = false);
     // Operands of an imatmul: bytes and their scales.
