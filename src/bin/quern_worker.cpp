@@ -34,7 +34,7 @@ Expected<arith::Backend> backend_named(const std::string& name) {
             if (!arith::available(backend)) return fail("worker.backend_unavailable", name);
             return backend;
         }
-    return fail("worker.unknown_backend", name + "; known: auto, soft, scalar, avx2, avx512, neon");
+    return fail("worker.unknown_backend", name + "; known: auto, soft, scalar, avx2, avx512, vnni, neon");
 }
 
 struct Raw {  // what has to be translated after parsing
@@ -107,7 +107,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
                    "hold them up")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
-    app.add_option("--backend", raw.backend, "auto, soft, scalar, avx2, avx512 or neon; all give the same bits")
+    app.add_option("--backend", raw.backend, "auto, soft, scalar, avx2, avx512, vnni or neon; all give the same bits")
         ->capture_default_str();
     app.add_option("--ws", raw.ws,
                    "ws:// URL of the node's notifications; off: none (default: the port that the node names)");

@@ -196,7 +196,11 @@ std::vector<Seed> seeds_architecture() {
         text_seed("momentum",
                   R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":2,"d_model":4,)"
                   R"("heads":4,"context":2,"mlp_ratio":1,"vocab":3},"data":{"dtype":"i32","elements":7},"batch":1,)"
-                  R"("optimizer":{"type":"momentum","lr":1,"momentum":0.5}})")};
+                  R"("optimizer":{"type":"momentum","lr":1,"momentum":0.5}})"),
+        text_seed("bytes", R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,)"
+                           R"("heads":2,"context":3,"mlp_ratio":1,"vocab":5,"precision":"int8","head_precision":"f32",)"
+                           R"("attention_precision":"int8"},"data":{"dtype":"u8","elements":9},"batch":1,)"
+                           R"("optimizer":{"type":"sgd","lr":0.1}})")};
 }
 
 // --- Keystore --------------------------------------------------------------------------------------------------------

@@ -198,6 +198,18 @@ private:
     std::set<std::string> asked_;
 };
 
+Status read_precision(Fields& fields, std::string_view key, TransformerSpec::Precision& precision) {
+    if (fields.find(key) == nullptr) return {};
+    QUERN_TRY(const std::string name, fields.text(key));
+    for (const auto& [known, value] :
+         {std::pair("f32", TransformerSpec::Precision::f32), std::pair("int8", TransformerSpec::Precision::int8)})
+        if (name == known) {
+            precision = value;
+            return {};
+        }
+    return fail("arch.unknown_precision", fields.name(key) + ": " + name + "; known: f32, int8");
+}
+
 Status read_model(Fields fields, TransformerSpec& model) {
     QUERN_CHECK(fields.size("layers", model.layers));
     QUERN_CHECK(fields.size("d_model", model.width));
@@ -208,6 +220,10 @@ Status read_model(Fields fields, TransformerSpec& model) {
     QUERN_CHECK(fields.optional_boolean("tie_embeddings", model.tied));
     QUERN_CHECK(fields.optional_size("adapter_rank", model.adapter_rank));
     QUERN_CHECK(fields.optional_number("adapter_scale", model.adapter_scale, 0.0F, 1e3F));
+    QUERN_CHECK(read_precision(fields, "precision", model.precision));
+    model.head_precision = model.precision;
+    QUERN_CHECK(read_precision(fields, "head_precision", model.head_precision));
+    QUERN_CHECK(read_precision(fields, "attention_precision", model.attention_precision));
     return fields.finish();
 }
 

@@ -28,8 +28,8 @@ inline constexpr std::size_t kMaxArchitectureBytes = 64U << 10;
 //  file is read.
 // Numbers are read from the text's decimals with one rounding to binary32, whatever the locale. Errors: arch.not_json,
 // arch.too_long, arch.unknown_format, arch.unknown_model, arch.unknown_layer, arch.unknown_loss,
-// arch.unknown_optimizer, arch.unknown_schedule, arch.missing_field, arch.unknown_field, arch.wrong_type,
-// arch.out_of_range, and those of check_architecture().
+// arch.unknown_optimizer, arch.unknown_schedule, arch.unknown_precision, arch.missing_field, arch.unknown_field,
+// arch.wrong_type, arch.out_of_range, and those of check_architecture().
 [[nodiscard]] Expected<Architecture> parse_architecture(std::string_view text);
 
 // What model.loss may say. Error: arch.unknown_loss, with all names.

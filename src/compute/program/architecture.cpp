@@ -156,7 +156,8 @@ struct Forward {
     LayersSlots slots;
 };
 
-Forward forward(Builder& b, const Architecture& architecture, const TransformerSpec& model, Value examples, Value) {
+Forward forward(Builder& b, const Architecture& architecture, const TransformerSpec& model, Value examples,
+                Value number) {
     const std::uint32_t batch = architecture.batch;
     const std::uint32_t context = model.context;
     const std::uint32_t rows = batch * context;
@@ -164,7 +165,8 @@ Forward forward(Builder& b, const Architecture& architecture, const TransformerS
     const auto tokens = b.reshape(b.slice(windows, {0, 0, 0, 0}, matrix_shape(batch, context)), vector_shape(rows));
     const auto targets = b.reshape(b.slice(windows, {0, 0, 0, 1}, matrix_shape(batch, context)), matrix_shape(rows, 1));
     Forward result;
-    result.outputs = transformer_logits(b, model, batch, tokens, result.slots.parameters);
+    const auto key = model.has_byte_products() ? b.iadd(b.seed(), number) : Value{};
+    result.outputs = transformer_logits(b, model, batch, tokens, result.slots.parameters, key);
     result.loss = cross_entropy(b, result.outputs, targets);
     return result;
 }

@@ -43,6 +43,16 @@ struct TransformerSpec {
     // alone are trained, all else stays as it is. 0: none.
     std::uint32_t adapter_rank = 0;
     float adapter_scale = 1.0F;
+    // Of matrix products and the products of their gradients: in f32, or in bytes (quantized.h). Adapters' are in f32.
+    enum class Precision : std::uint8_t { f32, int8 };
+    Precision precision = Precision::f32;       // of the matrices of each layer
+    Precision head_precision = Precision::f32;  // of the output layer
+    Precision attention_precision = Precision::f32;
+
+    [[nodiscard]] bool has_byte_products() const {
+        return precision == Precision::int8 || head_precision == Precision::int8 ||
+               attention_precision == Precision::int8;
+    }
 
     bool operator==(const TransformerSpec&) const = default;
 };

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "compute/program/composite.h"
+#include "compute/program/quantized.h"
 
 namespace quern::compute::program {
 
@@ -17,8 +18,8 @@ float inverse_root(std::uint32_t x) { return 1.0F / canonical(ElementOp::sqrt, s
 
 class Model {
 public:
-    Model(Builder& b, const TransformerSpec& spec, std::uint32_t batch, std::vector<Parameter>& parameters)
-        : b_(b), spec_(spec), batch_(batch), parameters_(parameters) {}
+    Model(Builder& b, const TransformerSpec& spec, std::uint32_t batch, std::vector<Parameter>& parameters, Value key)
+        : b_(b), spec_(spec), batch_(batch), parameters_(parameters), bytes_(key) {}
 
     Value logits(Value tokens) {
         const std::uint32_t width = spec_.width;
@@ -36,9 +37,9 @@ public:
             x = b_.add(x, mlp(norm("ln_2", x)));
         }
         prefix_.clear();
-        if (spec_.tied) return b_.matmul(norm("ln_f", x), table, false, true);
+        if (spec_.tied) return times(spec_.head_precision, norm("ln_f", x), table, false, true);
         const auto head = matrix("head", width, spec_.vocabulary, weight_deviation());
-        return b_.matmul(norm("ln_f", x), head);
+        return times(spec_.head_precision, norm("ln_f", x), head);
     }
 
 private:
@@ -50,6 +51,14 @@ private:
         if (spec_.adapter_rank == 0) parameters_.push_back({full_name, slot, decay});
         return slot;
     }
+
+    Value times(TransformerSpec::Precision precision, Value left, Value right, bool transpose_left = false,
+                bool transpose_right = false) {
+        return precision == TransformerSpec::Precision::int8
+                   ? bytes_.matmul(b_, left, right, transpose_left, transpose_right)
+                   : b_.matmul(left, right, transpose_left, transpose_right);
+    }
+    Value linear(Value x, Value weight, Value bias) { return b_.add(times(spec_.precision, x, weight), bias); }
 
     struct Adapter {
         Value a;
@@ -114,7 +123,7 @@ private:
         const auto query_bias = vector("attn.b_q", width, 0.0F);
         const auto value_bias = vector("attn.b_v", width, 0.0F);
         const auto bias = b_.concat(b_.concat(query_bias, key_bias, 3), value_bias, 3);
-        const auto product = adapted("attn.w_qkv", x, linear(b_, x, weight, bias));
+        const auto product = adapted("attn.w_qkv", x, linear(x, weight, bias));
         auto qkv = b_.reshape(product, Shape{{batch_, spec_.context, 3 * heads, size}});
         qkv = b_.permute(qkv, {0, 2, 1, 3});
         const Shape part{{batch_, heads, spec_.context, size}};
@@ -122,27 +131,28 @@ private:
         const auto query = b_.mul(b_.slice(qkv, {0, 0, 0, 0}, part), scale);
         const auto key = b_.slice(qkv, {0, heads, 0, 0}, part);
         const auto value = b_.slice(qkv, {0, 2 * heads, 0, 0}, part);
-        const auto weights = softmax(b_, causal_mask(b_, b_.matmul(query, key, false, true)));
-        const auto mixed = b_.permute(b_.matmul(weights, value), {0, 2, 1, 3});
+        const auto weights = softmax(b_, causal_mask(b_, times(spec_.attention_precision, query, key, false, true)));
+        const auto mixed = b_.permute(times(spec_.attention_precision, weights, value), {0, 2, 1, 3});
         const auto output = matrix("attn.w_o", width, width, residual_deviation());
         const auto output_bias = vector("attn.b_o", width, 0.0F);
         const auto joined = b_.reshape(mixed, matrix_shape(rows(), width));
-        return adapted("attn.w_o", joined, linear(b_, joined, output, output_bias));
+        return adapted("attn.w_o", joined, linear(joined, output, output_bias));
     }
 
     Value mlp(Value x) {
         const std::uint32_t hidden = spec_.width * spec_.mlp_ratio;
         const auto in = matrix("mlp.w_in", spec_.width, hidden, weight_deviation());
-        const auto before = linear(b_, x, in, vector("mlp.b_in", hidden, 0.0F));
+        const auto before = linear(x, in, vector("mlp.b_in", hidden, 0.0F));
         const auto h = gelu(b_, adapted("mlp.w_in", x, before));
         const auto out = matrix("mlp.w_out", hidden, spec_.width, residual_deviation());
-        return adapted("mlp.w_out", h, linear(b_, h, out, vector("mlp.b_out", spec_.width, 0.0F)));
+        return adapted("mlp.w_out", h, linear(h, out, vector("mlp.b_out", spec_.width, 0.0F)));
     }
 
     Builder& b_;
     const TransformerSpec& spec_;
     std::uint32_t batch_;
     std::vector<Parameter>& parameters_;
+    ByteProducts bytes_;
     std::string prefix_;
     std::map<std::string, Adapter> adapters_;  // by the matrix
 };
@@ -150,8 +160,8 @@ private:
 }  // namespace
 
 Value transformer_logits(Builder& b, const TransformerSpec& spec, std::uint32_t batch, Value tokens,
-                         std::vector<Parameter>& parameters) {
-    return Model(b, spec, batch, parameters).logits(tokens);
+                         std::vector<Parameter>& parameters, Value key) {
+    return Model(b, spec, batch, parameters, key).logits(tokens);
 }
 
 }  // namespace quern::compute::program

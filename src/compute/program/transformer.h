@@ -11,8 +11,9 @@
 namespace quern::compute::program {
 
 // Declares the model's parameters and computes the logits [1,1,batch*context,vocabulary] of tokens
-// i32 [1,1,1,batch*context] (batch windows, one after another). Parameters are appended to `parameters`.
+// i32 [1,1,1,batch*context] (batch windows, one after another). Parameters are appended to `parameters`. key: i32
+// [1,1,1,4], another one each step, for the gradients of products in bytes.
 [[nodiscard]] Value transformer_logits(Builder& b, const TransformerSpec& spec, std::uint32_t batch, Value tokens,
-                                       std::vector<Parameter>& parameters);
+                                       std::vector<Parameter>& parameters, Value key = {});
 
 }  // namespace quern::compute::program

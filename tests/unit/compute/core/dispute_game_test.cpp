@@ -75,9 +75,9 @@ TEST(DisputeGame, CheatAtEachKindOfOpLosesAtTheLeaf) {
         EXPECT_LE(result.transcript.largest_move, kMaxMoveBytes);
         largest_game = std::max(largest_game, result.transcript.largest_game);
     }
-    for (const Op op : {Op::slot, Op::window, Op::seed, Op::full, Op::iota, Op::philox, Op::matmul, Op::imatmul, Op::philox_words,
-                        Op::sum_last, Op::max_last, Op::sum_rows, Op::reshape, Op::permute, Op::slice, Op::concat,
-                        Op::gather_rows, Op::scatter_add_rows})
+    for (const Op op : {Op::slot, Op::window, Op::seed, Op::full, Op::iota, Op::philox, Op::matmul, Op::imatmul,
+                        Op::philox_words, Op::sum_last, Op::max_last, Op::sum_rows, Op::reshape, Op::permute, Op::slice,
+                        Op::concat, Op::gather_rows, Op::scatter_add_rows})
         EXPECT_GT(played[256 * static_cast<int>(op)], 0) << "op " << static_cast<int>(op);
     int element_ops = 0;
     for (const auto& [kind, count] : played)

@@ -59,6 +59,21 @@ TEST(ArchJson, reads_what_may_be_left_out) {
     EXPECT_EQ(adapters->transformer().adapter_rank, 4U);
     EXPECT_EQ(adapters->transformer().adapter_scale, 2.5F);
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"adapter_rank\":257"), "arch.out_of_range");
+    using Precision = TransformerSpec::Precision;
+    const auto bytes = parse_architecture(replaced("\"layers\":1", "\"layers\":1,\"precision\":\"int8\""));
+    ASSERT_TRUE(bytes) << bytes.error().to_string();
+    EXPECT_EQ(bytes->transformer().precision, Precision::int8);
+    EXPECT_EQ(bytes->transformer().head_precision, Precision::int8);
+    EXPECT_EQ(bytes->transformer().attention_precision, Precision::f32);
+    const auto mixed = parse_architecture(
+        replaced("\"layers\":1",
+                 "\"layers\":1,\"precision\":\"int8\",\"head_precision\":\"f32\",\"attention_precision\":\"int8\""));
+    ASSERT_TRUE(mixed) << mixed.error().to_string();
+    EXPECT_EQ(mixed->transformer().head_precision, Precision::f32);
+    EXPECT_EQ(mixed->transformer().attention_precision, Precision::int8);
+    EXPECT_FALSE(adapters->transformer().has_byte_products());
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"precision\":\"int4\""), "arch.unknown_precision");
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"head_precision\":8"), "arch.wrong_type");
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"adapter_scale\":-1"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":0"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":4097"), "arch.out_of_range");

@@ -87,6 +87,68 @@ TEST(Training, lowers_the_loss_on_real_text) {
     EXPECT_LT(last, first - 1.2F);
 }
 
+// All products in bytes: training goes as in f32, but for what seeds differ by.
+TEST(Training, in_bytes_lowers_the_loss_as_f32_does) {
+    std::vector<float> losses;
+    for (const bool in_bytes : {false, true}) {
+        Task task = make_task(1, 32, 16, 8);
+        if (in_bytes) {
+            TransformerSpec& model = task.architecture.transformer();
+            model.precision = model.head_precision = model.attention_precision = TransformerSpec::Precision::int8;
+            auto built = build_training_program(task.architecture);
+            ASSERT_TRUE(built) << built.error().to_string();
+            EXPECT_EQ(built->program.slots, task.built.program.slots);
+            std::size_t floats = 0;
+            std::size_t bytes = 0;
+            for (const auto& node : built->program.nodes) {
+                floats += node.op == vm::tensor::Op::matmul ? 1 : 0;
+                bytes += node.op == vm::tensor::Op::imatmul ? 1 : 0;
+            }
+            EXPECT_EQ(floats, 0U);
+            EXPECT_EQ(bytes, 3U * 7);  // four matrices, the head, two of attention; each with two gradients
+            task.built = std::move(*built);
+        }
+        State state = initial_state(task.built, 7);
+        ThreadPool pool(1);
+        vm::tensor::Executor executor(task.built.program, vm::tensor::arith::best_backend(), &pool);
+        float last = 0;
+        for (int step = 0; step < 120; ++step) {
+            executor.step(state, task.data, kSeed);
+            if (step >= 100) last += loss_of(task.built, state) / 20;
+        }
+        losses.push_back(last);
+    }
+    EXPECT_NEAR(losses[1], losses[0], 0.05F * losses[0]);
+    EXPECT_NE(losses[1], losses[0]);
+}
+
+TEST(Training, draws_other_roundings_each_step) {
+    Task task = make_task(1, 8, 8, 2);
+    task.architecture.transformer().precision = TransformerSpec::Precision::int8;
+    const auto built = build_training_program(task.architecture);
+    ASSERT_TRUE(built) << built.error().to_string();
+    // The words themselves are looked at: another step has another batch, too.
+    const auto& nodes = built->program.nodes;
+    std::set<std::uint32_t> keys;
+    for (const auto& node : nodes)
+        if (node.op == vm::tensor::Op::philox_words) keys.insert(node.inputs[0]);
+    EXPECT_EQ(keys.size(), 2U * 4);  // two uses for each of four matrices, each with a key of its own
+    const State first = initial_state(built.value(), 7);
+    vm::tensor::Executor executor(built->program, vm::tensor::arith::best_backend(), nullptr);
+    const auto outputs = executor.run_all(first, task.data, kSeed);
+    State later = first;
+    for (std::size_t s = 0; s < built->program.slots.size(); ++s)
+        if (built->program.slots[s].name == "step") later[s].words[0] = 1;
+    const auto others = executor.run_all(later, task.data, kSeed);
+    std::set<std::vector<std::uint32_t>> words;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        if (nodes[i].op == vm::tensor::Op::philox_words) {
+            words.insert(outputs[i].words);
+            words.insert(others[i].words);
+        }
+    EXPECT_EQ(words.size(), 2 * keys.size());
+}
+
 TEST(Training, gives_the_same_bits_on_every_backend) {
     const Task task = make_task(1, 8, 8, 2);
     std::set<std::string> roots;
