@@ -19,6 +19,7 @@ namespace quern::bench {
 std::vector<Case> all_cases() {
     return {
         {"matmul", "canonical matrix products against torch's", bench_matmul},
+        {"imatmul", "products of bytes against the canonical ones of f32", bench_imatmul},
         {"elementwise", "canonical exp, tanh, sigmoid, add and softmax against torch's", bench_elementwise},
         {"row-sums", "canonical sums over rows and scattered rows against a sum of as many words along rows",
          bench_row_sums},

@@ -3,6 +3,7 @@
 #include "bench/cases.h"
 #include "compute/program/composite.h"
 #include "compute/program/initial_state.h"
+#include "compute/program/quantized.h"
 #include "vm/tensor/executor.h"
 #ifdef QUERN_WITH_TORCH
 #include "bench/torch_reference.h"
@@ -107,6 +108,37 @@ void bench_matmul(Bench& bench) {
     const auto timings = bench.time(functions);
     for (std::size_t i = 0; i < timings.size(); ++i)
         bench.add_time("matmul 128x128x128, " + names[i], timings[i], 1, names.back(), &timings.back());
+}
+
+void bench_imatmul(Bench& bench) {
+    static constexpr MatmulSize kSizes[] = {{1024, 192, 64},   {1024, 64, 256},    {256, 256, 256},   {512, 512, 512},
+                                            {1024, 512, 1024}, {1024, 1024, 1024}, {1024, 2048, 2048}};
+    for (const auto& [m, n, k] : kSizes) {
+        const std::vector<Shape> shapes{matrix_shape(m, k), matrix_shape(k, n)};
+        const auto backend = vm::tensor::arith::best_backend();
+        const auto of_bytes = [](Builder& b, const std::vector<Value>& in) {
+            const auto operand = [&](Value x, std::size_t axis, const char* name) {
+                const Shape scales = vm::tensor::strips_of(b.shape(x), axis);
+                return Builder::Scaled{
+                    b.slot(std::string("bytes_") + name, DType::i32, b.shape(x), Initializer::zeros()),
+                    b.slot(std::string("scales_") + name, DType::f32, scales, Initializer::constant(1.0F))};
+            };
+            const auto left = operand(in[0], 3, "a");
+            return b.imatmul(left, operand(in[1], 2, "b"));
+        };
+        const auto quantised = [](Builder& b, const std::vector<Value>& in) {
+            return compute::program::ByteProducts({}).matmul(b, in[0], in[1]);
+        };
+        OneOp bytes(shapes, of_bytes, backend, nullptr);
+        OneOp both(shapes, quantised, backend, nullptr);
+        OneOp floats(shapes, product, backend, nullptr);
+        const auto timings = bench.time({[&] { bytes.run(); }, [&] { both.run(); }, [&] { floats.run(); }});
+        const std::string size = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+        char note[64];
+        std::snprintf(note, sizeof note, "%.1f GOP/s", 2e-9 * m * n * k / timings[0].median);
+        bench.add_time("imatmul " + size, timings[0], 1, "matmul", &timings[2], 1, note);
+        bench.add_time("imatmul " + size + ", quantised", timings[1], 1, "matmul", &timings[2]);
+    }
 }
 
 void bench_elementwise(Bench& bench) {
