@@ -13,6 +13,7 @@
 #include "base/log_control.h"
 #include "base/log_file.h"
 #include "base/mutex.h"
+#include "base/printable.h"
 
 namespace quern {
 inline namespace base {
@@ -186,13 +187,7 @@ void write(Level level, Category category, std::string_view text) {
     std::string line = "[";
     line += name_of(category);
     line += "] ";
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7f)
-            line += fmt::format("\\x{:02x}", byte);
-        else
-            line += c;
-    }
+    line += printable(text, kUnlimited);
     logger()->log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
