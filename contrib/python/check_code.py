@@ -15,6 +15,8 @@ GCC_ONLY = {"-mgeneral-regs-only", "-Wno-maybe-uninitialized"}
 # Boost 1.74 does not see clang's coroutines by itself.
 COROUTINES = ["-DBOOST_ASIO_HAS_CO_AWAIT", "-DBOOST_ASIO_HAS_STD_COROUTINE"]
 CLANG = ["-fsyntax-only", "-Werror", "-Wthread-safety"]
+# Left out: clang 14 takes libtorch as C++17 alone.
+WITH_TORCH = ("src/compute/torch/", "src/compute/torchscript/", "src/bin/quern_torchscript.cpp")
 # What clang is given, for clang-tidy to read.
 CLANG_BUILD = "build/clang"
 # Headers that most sources read: clang reads them once, for all of its looks at the sources. What a source forgets to include
@@ -103,7 +105,7 @@ def clang_arguments(entries):
 
 def clang():
     entries = {path: entry for path, entry in sorted(commands().items())
-               if path.startswith("src/") and not path.startswith("src/compute/torch/")}
+               if path.startswith("src/") and not path.startswith(WITH_TORCH)}
     jobs = [(path, ["clang++", *arguments, *CLANG, os.path.abspath(path)], folder)
             for path, (folder, arguments) in clang_arguments(entries).items()]
     return run_all("clang", jobs)
@@ -154,7 +156,7 @@ def sources_of(changed, known):
 
 def tidy(everything):
     known = commands()
-    paths = {path for path in known if path.startswith("src/") and not path.startswith("src/compute/torch/")
+    paths = {path for path in known if path.startswith("src/") and not path.startswith(WITH_TORCH)
              and os.path.exists(path)}
     if not everything:
         base = base_commit()

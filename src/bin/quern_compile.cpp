@@ -313,7 +313,7 @@ Status make_dataset(const Options& options) {
 
 // Of a network in a file, which lies beside the architecture file or below it.
 Status fit_to_network(const Options& options) {
-    QUERN_TRY(const Network network, read_network(options.model));
+    QUERN_TRY(const Network network, read_network(options.model, options.sets, options.fit));
     const std::filesystem::path folder = std::filesystem::absolute(options.out).parent_path();
     const std::string file = std::filesystem::absolute(options.model).lexically_relative(folder).string();
     if (file.empty() || file.starts_with(".."))
@@ -611,7 +611,8 @@ void declare(CLI::App& app, Options& o, Action& action) {
         ->take_all();
     CLI::Option* context =
         sub->add_option("--context", o.context, "context length of a transformer")->capture_default_str();
-    CLI::Option* network = sub->add_option("--model", o.model, "ONNX file of a network, beside OUT or below it");
+    CLI::Option* network = sub->add_option(
+        "--model", o.model, "ONNX file or TorchScript archive (*.pt) of a network, beside OUT or below it");
     network->excludes(context);
     const auto of_network = [&](CLI::Option* option) { option->needs(network)->capture_default_str(); };
     of_network(sub->add_option("--loss", o.fit.loss,
@@ -620,6 +621,9 @@ void declare(CLI::App& app, Options& o, Action& action) {
     of_network(sub->add_option("--batch", o.fit.batch, "examples in a step"));
     of_network(sub->add_option("--lr", o.fit.learning_rate, "learning rate of AdamW"));
     of_network(sub->add_option("--steps", o.fit.total_steps, "steps after which the rate has fallen; 0: it does not"));
+    of_network(sub->add_option("--example", o.fit.example,
+                               "of TorchScript: dims of an example, 3x32x32, or 64 of tokens (default: by what "
+                               "`dataset` wrote beside the data)"));
     required(sub, "--out", o.out, "architecture JSON to write; change it as you like");
 
     sub = command("inspect", "Describe a program file", inspect);

@@ -15,6 +15,7 @@
 #include "bin/task_options.h"
 #include "bin/terminal.h"
 #include "compute/client/train.h"
+#include "compute/program/model_file.h"
 #include "quern_version.h"
 
 namespace quern {
@@ -39,7 +40,8 @@ struct Options {
 void declare(CLI::App& app, Options& options) {
     client::TrainOptions& train = options.train;
     app.set_version_flag("--version", std::string("quern-train ") + QUERN_VERSION);
-    app.add_option("--model", train.model, "architecture JSON (doc/program-compiler.md), or an ONNX file: *.onnx")
+    app.add_option("--model", train.model,
+                   "architecture JSON (doc/program-compiler.md), an ONNX file: *.onnx, or a TorchScript archive: *.pt")
         ->required();
     app.add_option("--data", train.data, "files of the model's data tensors, in its order")->required()->take_all();
     app.add_option("--out", train.out, "the trained model to write; OUT.job.json and OUT.job/ keep how far it is")
@@ -48,9 +50,12 @@ void declare(CLI::App& app, Options& options) {
     app.add_option("--steps", train.updates, "updates of the optimizer (default: the model's total_steps)");
     app.add_option(
         "--loss", train.fit.loss,
-        "of an ONNX file: cross_entropy, mse, binary_cross_entropy or next_token (default: by what it gives)");
-    app.add_option("--batch", train.fit.batch, "of an ONNX file: examples in a step")->capture_default_str();
-    app.add_option("--lr", train.fit.learning_rate, "of an ONNX file: learning rate of AdamW")->capture_default_str();
+        "of such a file: cross_entropy, mse, binary_cross_entropy or next_token (default: by what it gives)");
+    app.add_option("--batch", train.fit.batch, "of such a file: examples in a step")->capture_default_str();
+    app.add_option("--lr", train.fit.learning_rate, "of such a file: learning rate of AdamW")->capture_default_str();
+    app.add_option("--example", train.fit.example,
+                   "of TorchScript: dims of an example, 3x32x32, or 64 of tokens (default: by what `quern-compile "
+                   "dataset` wrote beside the data)");
     app.add_option("--seed", train.seed, "of the initial state; with --local of the data's order, too")
         ->capture_default_str();
     CLI::Option* budget = app.add_option(
@@ -127,8 +132,8 @@ int run(int argc, char** argv) {
         "2 wrong options, 3 no node answers.\n"};
     declare(app, options);
     if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
-    for (const char* name : {"--loss", "--batch", "--lr"})
-        if (app.get_option(name)->count() != 0 && !options.train.model.ends_with(".onnx"))
+    for (const char* name : {"--loss", "--batch", "--lr", "--example"})
+        if (app.get_option(name)->count() != 0 && !compute::program::is_network_name(options.train.model))
             return complain(kProgram,
                             Error{"train.not_onnx", std::string(name) + ": an architecture file says it itself", {}},
                             kExitUsage);

@@ -11,6 +11,7 @@
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
+#include "compute/program/zip_directory.h"
 #include "fuzz/target.h"
 #include "support/image_files.h"
 #include "support/training_game.h"
@@ -286,6 +287,22 @@ bool run_image_file(BytesView input) {
     return (!repaired.empty() && check_image(repaired)) || taken;
 }
 
+// What is read lies in the archive and is bounded.
+bool run_zip_directory(BytesView input) {
+    const auto records = program::read_zip_directory(input);
+    if (!records) return false;
+    std::uint64_t packed = 0;
+    std::uint64_t stored = 0;
+    for (const program::ZipRecord& each : *records) {
+        QUERN_PROPERTY(!each.name.empty() && each.name.front() != '/' && each.name.size() <= program::kMaxZipName);
+        QUERN_PROPERTY(each.name != ".." && !each.name.starts_with("../") &&
+                       each.name.find("/../") == std::string::npos && !each.name.ends_with("/.."));
+        (each.packed ? packed : stored) += each.size;
+    }
+    QUERN_PROPERTY(packed <= program::kMaxZipUnpacked && stored <= input.size());
+    return true;
+}
+
 // What is read is laid into a program, for a batch of two of the input that its dims say, and that one is valid.
 bool run_onnx_file(BytesView input) {
     constexpr std::uint64_t kMaxInput = 4096;
@@ -412,6 +429,12 @@ std::vector<Seed> seeds_onnx_file() {
     return seeds;
 }
 
+std::vector<Seed> seeds_zip_directory() {
+    const auto file = fs::read_file(std::string(QUERN_ONNX_VECTORS) + "/../torchscript/small.pt", 1U << 20);
+    QUERN_ACCEPTED(file);
+    return {{"small", *file}};
+}
+
 std::vector<Seed> seeds_safetensors() {
     const tensor::Program program = tiny_program();
     const auto model = program::export_model(program, tiny_state(program));
@@ -436,6 +459,7 @@ std::span<const Target> program_targets() {
         {"state_content", run_state_content, seeds_state_content, 16384},
         {"state_file", run_state_file, seeds_state_file},
         {"text_dataset", run_text_dataset, seeds_text_dataset},
+        {"zip_directory", run_zip_directory, seeds_zip_directory, 16384},
     };
     return kTargets;
 }

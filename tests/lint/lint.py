@@ -191,16 +191,16 @@ def check_include(path, module, quoted, target):
         yield "RapidJSON only in base/json.cpp"
     if target in ("spng.h", "turbojpeg.h") and path != "compute/program/image_file.cpp":
         yield "decoders of images only in compute/program/image_file.cpp"
-    if target.startswith(("onnx/", "google/protobuf/")) and path != "compute/program/onnx_file.cpp":
-        yield "ONNX's messages only in compute/program/onnx_file.cpp"
+    if target.startswith(("onnx/", "google/protobuf/")) and path != "compute/program/onnx_file.cpp" and module != "compute/torchscript":
+        yield "ONNX's messages only in compute/program/onnx_file.cpp and compute/torchscript"
     if in_any(path, NO_LIBM) and target in LIBM_HEADERS:
         yield f"<{target}> is forbidden here: results differ between libraries"
     if in_any(path, PURE) and target in PURE_HEADERS:
         yield f"<{target}> has no place in pure code"
     if target.startswith("boost/beast") and module not in ("rpc", "rpc/websocket", "base"):
         yield "Boost.Beast only in rpc and base: it costs ten seconds a file"
-    if target.startswith("torch/") and module != "compute/torch":
-        yield "libtorch only in compute/torch"
+    if target.startswith(("torch/", "ATen/", "caffe2/")) and module not in ("compute/torch", "compute/torchscript"):
+        yield "libtorch only in compute/torch and compute/torchscript"
     if not quoted or target in GENERATED:
         return
     other = module_of(target)
@@ -338,6 +338,7 @@ GOOD = [
     ("base/json.cpp", "#include <rapidjson/reader.h>\n"),
     ("compute/program/image_file.cpp", "#include <spng.h>\n#include <turbojpeg.h>\n"),
     ("compute/program/onnx_file.cpp", "#include <onnx/onnx_pb.h>\n"),
+    ("compute/torchscript/a.cpp", "#include <onnx/onnx_pb.h>\n#include <torch/library.h>\n"),
     ("chain/exec/handlers/a.cpp", '#include "chain/exec/handlers/handler.h"\n#include "compute/core/game.h"\n'),
     ("node/a.cpp", '#include "rpc/server.h"\n#include <chrono>\n'),
     ("vm/tensor/a.cpp", "// not std::sqrt(x)\nauto y = soft::sqrt(x) + S::fma(x); /* std::exp(x) */ auto s = \"std::log(x)\";\n"),

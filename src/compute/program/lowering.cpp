@@ -147,7 +147,9 @@ void Lowering::find_trained() {
         const bool is_folded = tensor.elements() == 1 && (name.find("::") != std::string::npos || name[0] == '/');
         const bool is_constant =
             is_folded || (tensor.is_float && std::any_of(tensor.floats->begin(), tensor.floats->end(), is_infinite));
-        if (tensor.is_float && needed.contains(name) && !frozen_.contains(name) && !is_constant) trained_.insert(name);
+        if (tensor.is_float && needed.contains(name) && !frozen_.contains(name) && !network_.frozen.contains(name) &&
+            !is_constant)
+            trained_.insert(name);
     }
 }
 

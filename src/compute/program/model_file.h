@@ -11,16 +11,19 @@ namespace quern::compute::program {
 
 // What `path` describes, with its network read, whose file's name is relative to the architecture's folder. Errors,
 // each with the file's name: fs.*, arch.*, arch.outside (a network's file that is not in the folder or below it),
-// onnx.*.
+// onnx.*, torchscript.*, zip.*.
 [[nodiscard]] Expected<Architecture> read_architecture(const std::string& path);
 
 // A network's file as an architecture that fits these files of data (network_fit.h), whose descriptions lie beside them
-// as FILE.json. Errors: as above, fit.*.
-[[nodiscard]] Expected<Network> read_network(const std::string& path);
+// as FILE.json. A TorchScript archive (*.pt, *.pth) does not say what an example is: the choice does, else the
+// description of the first file of data. Errors: as above, fit.*.
+[[nodiscard]] Expected<Network> read_network(const std::string& path, const std::vector<std::string>& data,
+                                             const FitChoices& choices);
+[[nodiscard]] bool is_network_name(const std::string& path);  // *.onnx, *.pt, *.pth
 [[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
                                                      const std::vector<std::string>& data, const FitChoices& choices);
 
-// What a person calls a model: an architecture file, or by its name *.onnx a network's file, fitted to the data.
+// What a person calls a model: an architecture file, or by its name a network's file, fitted to the data.
 [[nodiscard]] Expected<Architecture> read_model(const std::string& path, const std::vector<std::string>& data,
                                                 const FitChoices& choices);
 

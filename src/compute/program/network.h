@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -61,6 +62,7 @@ struct Network {
     std::string output;                     // the first of the file's
     std::uint32_t opset = 0;                // of the standard's default domain
     std::map<std::string, NetworkTensor> initializers;
+    std::set<std::string> frozen;    // of those, what is not to be trained
     std::vector<NetworkNode> nodes;  // each behind those whose outputs it takes
 };
 

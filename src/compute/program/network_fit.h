@@ -24,6 +24,7 @@ struct FitChoices {
     std::uint32_t batch = 32;
     std::string learning_rate = "0.001";  // decimals
     std::uint32_t total_steps = 0;        // 0: left out
+    std::string example{};                // dims of an example, "3x32x32", for files that do not say them
 };
 
 // The text of an architecture file for the network in `file`, trained by AdamW on these data tensors. Elements without

@@ -23,6 +23,8 @@ constexpr int kGraphInitializer = 5;
 constexpr int kTensorFloatData = 4;
 constexpr int kTensorRawData = 9;
 
+constexpr std::string_view kFrozenKey = "quern.frozen";
+
 // --- Before anything is parsed: how much of the file is structure ---------------------------------------------------
 
 // Bytes of a message of this nesting without the data of initializers; nothing where it is no message. `path` is what
@@ -207,6 +209,7 @@ public:
             network_.initializers.emplace(tensor.name(), std::move(read));
         }
         QUERN_CHECK(read_input(graph));
+        QUERN_CHECK(read_frozen(model));
         for (int i = 0; i < graph.node_size(); ++i) QUERN_CHECK(read_node(graph.node(i), i));
         if (graph.output_size() == 0) return fail("onnx.no_output");
         QUERN_CHECK(check_name(graph.output(0).name(), "the output"));
@@ -216,6 +219,16 @@ public:
     }
 
 private:
+    Status read_frozen(const onnx::ModelProto& model) {
+        for (const onnx::StringStringEntryProto& entry : model.metadata_props()) {
+            if (entry.key() != kFrozenKey) continue;
+            if (!network_.initializers.contains(entry.value()))
+                return fail("onnx.bad_name", std::string(kFrozenKey) + " names no initializer");
+            network_.frozen.insert(entry.value());
+        }
+        return {};
+    }
+
     Status read_version(const onnx::ModelProto& model) {
         if (!model.has_graph()) return fail("onnx.not_onnx", "no graph");
         for (const onnx::OperatorSetIdProto& set : model.opset_import()) {

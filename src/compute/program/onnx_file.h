@@ -14,7 +14,8 @@ inline constexpr std::size_t kMaxOnnxStructure = std::size_t{16} << 20;
 inline constexpr std::uint32_t kMinOnnxOpset = 9;
 inline constexpr std::uint32_t kMaxOnnxOpset = 17;
 
-// The graph with one input that no initializer gives. Numbers of 16 and 64 bits become binary32, rounded to nearest.
+// The graph with one input that no initializer gives. Metadata "quern.frozen" names initializers that are not trained,
+// one an entry. Numbers of 16 and 64 bits become binary32, rounded to nearest.
 // Errors, each with the name of what is wrong: onnx.too_long, onnx.not_onnx, onnx.too_many, onnx.unknown_version,
 // onnx.external_data, onnx.bad_tensor (dims that do not fit the data, a type that has no place here), onnx.bad_name,
 // onnx.bad_attribute, onnx.subgraph, onnx.inputs (none, or more than one), onnx.no_output, onnx.duplicate (two tensors

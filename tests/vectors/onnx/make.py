@@ -191,14 +191,8 @@ def write_safetensors(path, tensors):
         file.write(struct.pack("<Q", len(text)) + text + body)
 
 
-def make(name, model, x, classes, opset):
-    path = os.path.join(HERE, name)
-    for eval_mode in (False, True):
-        model.train(not eval_mode)
-        mode = torch.onnx.TrainingMode.EVAL if eval_mode else torch.onnx.TrainingMode.TRAINING
-        torch.onnx.export(model, x, path + ("-eval" if eval_mode else "") + ".onnx", training=mode,
-                          do_constant_folding=eval_mode, input_names=["input"], output_names=["output"],
-                          opset_version=opset, dynamic_axes={"input": {0: "batch"}})
+def write_numbers(path, model, x, classes):
+    """NAME.safetensors. The model is in training mode afterwards, its dropout off."""
     model.eval()
     evaluated = model(x)
     model.train()
@@ -217,7 +211,18 @@ def make(name, model, x, classes, opset):
         tensors["gradient." + parameter] = value.grad.reshape(value.size(0), -1) if value.dim() > 2 else value.grad
     tensors.update({"after." + name: value for name, value in model.named_buffers() if ".running_" in name})
     write_safetensors(path + ".safetensors", tensors)
-    print(name, sum(p.numel() for p in model.parameters()), "parameters, loss", loss.item())
+    print(os.path.basename(path), sum(p.numel() for p in model.parameters()), "parameters, loss", loss.item())
+
+
+def make(name, model, x, classes, opset):
+    path = os.path.join(HERE, name)
+    for eval_mode in (False, True):
+        model.train(not eval_mode)
+        mode = torch.onnx.TrainingMode.EVAL if eval_mode else torch.onnx.TrainingMode.TRAINING
+        torch.onnx.export(model, x, path + ("-eval" if eval_mode else "") + ".onnx", training=mode,
+                          do_constant_folding=eval_mode, input_names=["input"], output_names=["output"],
+                          opset_version=opset, dynamic_axes={"input": {0: "batch"}})
+    write_numbers(path, model, x, classes)
 
 
 def main():

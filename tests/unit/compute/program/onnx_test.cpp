@@ -11,12 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "base/fs.h"
-#include "compute/program/composite.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/network_lowering.h"
 #include "compute/program/onnx_file.h"
-#include "compute/program/safetensors.h"
+#include "unit/compute/program/network_cases.h"
 #include "vm/tensor/arith/random.h"
 #include "vm/tensor/executor.h"
 
@@ -26,15 +24,9 @@ namespace {
 using vm::tensor::State;
 using vm::tensor::Tensor;
 
-constexpr std::size_t kMaxFile = 1U << 20;
-constexpr std::uint32_t kBatch = 4;
 const Tensor kSeed{DType::i32, vector_shape(4), {1, 2, 3, 4}};
 
-Bytes file_of(const std::string& name) {
-    auto bytes = fs::read_file(std::string(QUERN_ONNX_VECTORS) + "/" + name, kMaxFile);
-    EXPECT_TRUE(bytes) << name;
-    return bytes ? *bytes : Bytes{};
-}
+Bytes file_of(const std::string& name) { return vector_file(QUERN_ONNX_VECTORS, name); }
 
 Network network_of(const std::string& name) {
     auto network = read_onnx(file_of(name));
@@ -44,136 +36,26 @@ Network network_of(const std::string& name) {
 
 float as_float(std::uint32_t word) { return __builtin_bit_cast(float, word); }
 
-struct Case {
-    const char* name;
-    std::uint32_t classes;
-    bool is_image;
-    double bound;  // of outputs, and of gradients relative to the largest of their parameter
-};
 // Sums of both sides go in other orders; the networks are a few layers deep.
-constexpr std::array<Case, 6> kCases{{{"resnet", 4, true, 2e-4},
-                                      {"zoo", 3, true, 2e-4},
-                                      {"gpt", 40, false, 2e-4},
-                                      {"encoder", 3, false, 2e-4},
-                                      {"lstm", 30, false, 2e-4},
-                                      {"gru", 2, false, 2e-4}}};
+constexpr std::array<NetworkCase, 6> kCases{{{"resnet", 4, true, 2e-4},
+                                             {"zoo", 3, true, 2e-4},
+                                             {"gpt", 40, false, 2e-4},
+                                             {"encoder", 3, false, 2e-4},
+                                             {"lstm", 30, false, 2e-4},
+                                             {"gru", 2, false, 2e-4}}};
 
-// [n,c,h,w] as the rows of places that a program has.
-Tensor places_of(const Tensor& images) {
-    const auto& [n, c, h, w] = images.shape.dims;
-    Tensor rows{images.dtype, matrix_shape(n * h * w, c), {}};
-    for (std::uint32_t i = 0; i < n; ++i)
-        for (std::uint32_t place = 0; place < h * w; ++place)
-            for (std::uint32_t channel = 0; channel < c; ++channel)
-                rows.words.push_back(images.words[(std::uint64_t{i} * c + channel) * h * w + place]);
-    return rows;
-}
-
-// What dropout does has no reference number: it is taken out, and has tests of its own.
-void take_out_dropout(Network& network) {
-    for (NetworkNode& node : network.nodes)
-        if (node.op == "Dropout") {
-            node.op = "Identity";
-            node.inputs.resize(1);
-        }
-}
-
-struct Result {
-    State state;
-    vm::tensor::Program program;
-
-    [[nodiscard]] const Tensor& at(const std::string& name) const {
-        const auto slot = slot_index(program, name, "missing");
-        EXPECT_TRUE(slot) << name;
-        return state[slot ? *slot : 0];
-    }
-};
-
-// The network's outputs, its loss against i % classes, and the gradients of all that is trained.
-Result run(const Network& network, const Case& each, const Safetensors& expected, bool training) {
-    Tensor input = *expected.find("input");
-    Features x{{}, kBatch, {}};
-    if (each.is_image) {
-        x.image = Extent2d{input.shape.dims[2], input.shape.dims[3]};
-        input = places_of(input);
-    }
-    Builder b;
-    const auto loss_slot = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
-    b.set_loss_slot(loss_slot);
-    x.rows = b.slot("input", input.dtype, input.shape, Initializer::zeros());
-    LayersSlots slots;
-    const auto outputs = apply_network(b, network, {}, x, LayersPass{training, {}}, slots).rows;
-    EXPECT_TRUE(b.status()) << b.status().error().to_string();
-    if (b.failed()) return {};
-    b.update(b.slot("output", DType::f32, b.shape(outputs), Initializer::zeros()), outputs);
-    const auto row = b.iota(matrix_shape(b.shape(outputs).rows(), 1), 2);
-    const auto targets = b.elementwise(ElementOp::irem, {row, b.constant_i32(static_cast<std::int32_t>(each.classes))});
-    const auto loss = cross_entropy(b, outputs, targets);
-    b.update(loss_slot, loss);
-    for (const ParameterGradient& parameter : parameter_gradients(b, loss, slots.parameters))
-        b.update(b.slot("gradient." + parameter.name, DType::f32, b.shape(parameter.slot), Initializer::zeros()),
-                 parameter.gradient);
-    for (const SlotUpdate& statistic : slots.statistics) b.update(statistic.slot, statistic.next);
-    // Work, without which so small a network has too large a trace.
-    const auto work = b.slot("work", DType::f32, matrix_shape(128, 128), Initializer::zeros());
-    b.update(work, b.matmul(work, work));
-    const auto built = b.finish();
-    EXPECT_TRUE(built) << built.error().to_string();
-    if (!built) return {};
-    Result result{initial_state(*built, 1), built->program};
-    const auto place = slot_index(built->program, "input", "missing");
-    result.state[*place] = input;
-    vm::tensor::Executor executor(result.program, vm::tensor::arith::best_backend(), nullptr);
-    EXPECT_TRUE(executor.step(result.state, vm::tensor::MemoryData{}, kSeed));
-    return result;
-}
-
-double largest_of(const Tensor& tensor) {
-    double largest = 0;
-    for (const std::uint32_t word : tensor.words) largest = std::max(largest, std::fabs(double{as_float(word)}));
-    return largest;
-}
-
-void expect_near(const Tensor& ours, const Tensor& theirs, double bound, const std::string& what) {
-    ASSERT_EQ(ours.words.size(), theirs.words.size()) << what;
-    for (std::size_t i = 0; i < ours.words.size(); ++i)
-        ASSERT_NEAR(as_float(ours.words[i]), as_float(theirs.words[i]), bound) << what << " at " << i;
-}
-
-class OnnxFiles : public testing::TestWithParam<Case> {};
+class OnnxFiles : public testing::TestWithParam<NetworkCase> {};
 
 TEST_P(OnnxFiles, compute_and_have_the_gradients_that_their_framework_says) {
-    const Case& each = GetParam();
-    const auto expected = read_safetensors(file_of(std::string(each.name) + ".safetensors"));
-    ASSERT_TRUE(expected) << expected.error().to_string();
-    Network network = network_of(std::string(each.name) + ".onnx");
-    take_out_dropout(network);
-    const Result result = run(network, each, *expected, true);
-    ASSERT_FALSE(result.state.empty());
-    expect_near(result.at("output"), *expected->find("output"), each.bound, "output");
-    expect_near(result.at("loss"), *expected->find("loss"), each.bound, "loss");
-    std::size_t parameters = 0;
-    for (const NamedTensor& tensor : expected->tensors) {
-        if (!tensor.name.starts_with("gradient.")) continue;
-        ++parameters;
-        const std::string name = "gradient.model." + tensor.name.substr(9);
-        expect_near(result.at(name), tensor.tensor, each.bound * std::max(0.1, largest_of(tensor.tensor)), tensor.name);
-    }
-    for (const NamedTensor& tensor : expected->tensors)
-        if (tensor.name.starts_with("after."))
-            expect_near(result.at("model." + tensor.name.substr(6)), tensor.tensor, 1e-5, tensor.name);
-    std::size_t ours = 0;
-    for (const vm::tensor::Slot& slot : result.program.slots) ours += slot.name.starts_with("gradient.") ? 1 : 0;
-    EXPECT_EQ(ours, parameters) << "of buffers as well";
+    const NetworkCase& each = GetParam();
+    expect_trains_as_its_framework(network_of(std::string(each.name) + ".onnx"), each,
+                                   numbers_of_case(QUERN_ONNX_VECTORS, each));
 }
 
 TEST_P(OnnxFiles, exported_for_inference_compute_the_same) {
-    const Case& each = GetParam();
-    const auto expected = read_safetensors(file_of(std::string(each.name) + ".safetensors"));
-    ASSERT_TRUE(expected) << expected.error().to_string();
-    const Result result = run(network_of(std::string(each.name) + "-eval.onnx"), each, *expected, false);
-    ASSERT_FALSE(result.state.empty());
-    expect_near(result.at("output"), *expected->find("evaluated"), each.bound, "output");
+    const NetworkCase& each = GetParam();
+    expect_evaluates_as_its_framework(network_of(std::string(each.name) + "-eval.onnx"), each,
+                                      numbers_of_case(QUERN_ONNX_VECTORS, each));
 }
 
 INSTANTIATE_TEST_SUITE_P(all, OnnxFiles, testing::ValuesIn(kCases),
@@ -759,9 +641,9 @@ TEST(OnnxFile, damaged_files_are_read_or_refused) {
             continue;
         }
         Builder b;
-        const auto input = b.slot("x", DType::f32, matrix_shape(kBatch, 30), Initializer::zeros());
+        const auto input = b.slot("x", DType::f32, matrix_shape(kCaseBatch, 30), Initializer::zeros());
         LayersSlots slots;
-        (void)apply_network(b, *network, {}, {input, kBatch, {}}, LayersPass{false, {}}, slots);
+        (void)apply_network(b, *network, {}, {input, kCaseBatch, {}}, LayersPass{false, {}}, slots);
     }
     EXPECT_GT(refused, 100U);
 }
