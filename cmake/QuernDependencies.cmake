@@ -41,6 +41,12 @@ add_library(quern::image_files INTERFACE IMPORTED)
 target_include_directories(quern::image_files INTERFACE ${SPNG_INCLUDE_DIR} ${TURBOJPEG_INCLUDE_DIR})
 target_link_libraries(quern::image_files INTERFACE $<LINK_LIBRARY:as_needed,${SPNG_LIBRARY},${TURBOJPEG_LIBRARY}>)
 
+# HTTPS and S3, of the programs that call it: as_needed keeps it out of quernd. Since 7.88 it signs what S3 takes.
+find_package(CURL 7.88 REQUIRED)
+add_library(quern::curl INTERFACE IMPORTED)
+target_include_directories(quern::curl INTERFACE ${CURL_INCLUDE_DIRS})
+target_link_libraries(quern::curl INTERFACE $<LINK_LIBRARY:as_needed,${CURL_LIBRARIES}>)
+
 # The messages of ONNX files; of the library's parts the one without its checker and its operators.
 find_package(Protobuf REQUIRED)
 find_library(ONNX_PROTO_LIBRARY onnx_proto REQUIRED)

@@ -11,7 +11,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config
   libboost-dev libssl-dev libsecp256k1-dev libleveldb-dev libcrypto++-dev libjemalloc-dev
   rapidjson-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev libspng-dev libturbojpeg0-dev
-  libonnx-dev libprotobuf-dev
+  libonnx-dev libprotobuf-dev libcurl4-openssl-dev
   python3 gnuplot-nox iproute2
 )
 more=(autoconf git ca-certificates libtorch-dev libopenblas0-openmp libseccomp-dev libgtest-dev libgmock-dev xz-utils python3-torch)

@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "bin/task_options.h"
 #include "bin/terminal.h"
+#include "bin/transfer_options.h"
 #include "compute/client/train.h"
 #include "compute/program/model_file.h"
 #include "quern_version.h"
@@ -33,6 +34,7 @@ void request_stop(int) { stop_requested = true; }
 struct Options {
     client::TrainOptions train;
     wallet::KeySource key;
+    TransferTexts transfer;
     std::string node = "http://127.0.0.1:8545";
     bool as_json = false;
 };
@@ -77,7 +79,14 @@ void declare(CLI::App& app, Options& options) {
     add_key_options(app, options.key, "--keystore,--key", "--key-seed");
     app.add_option("--price-cap", train.terms.price_cap,
                    "grains per work unit (default: the most for which the budget suffices)");
-    app.add_option("--uri", train.terms.uris, "another source of the contents; several may be given");
+    app.add_option("--output", train.outputs,
+                   "https:// or s3://bucket/key to which the trained model is delivered as well; behind a / at the end "
+                   "follows its name; several may be given");
+    add_transfer_options(app, train.transfer, options.transfer);
+    CLI::Option* uri = app.add_option("--uri", train.terms.uris, kUriHelp);
+    app.add_flag("--data-elsewhere", train.data_elsewhere,
+                 "upload no data: workers that may find it at --uri (quern-worker --uris)")
+        ->needs(uri);
     add_term_options(app, train.terms);
     train.terms.defaults.work.interval = 0;
     app.get_option("--interval")->description("a checkpoint each so many steps (default: 20 of equal length at most)");
@@ -139,6 +148,8 @@ int run(int argc, char** argv) {
                             kExitUsage);
     const auto url = http::parse_url(options.node);
     if (!url) return complain(kProgram, url.error(), kExitUsage);
+    if (const Status done = take_transfer_options(options.train.transfer, options.transfer); !done)
+        return complain(kProgram, done.error(), kExitUsage);
     options.train.node_host = url->host;
     options.train.node_port = url->port;
     log::Options quiet;

@@ -243,7 +243,7 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--params", spec.params,
                    "the chain's parameters, what quern_params answers, as JSON or @FILE: for the price and the least "
                    "--verify-s (default: the standard ones)");
-    app.add_option("--uri", spec.uris, "another source of the contents; several may be given");
+    app.add_option("--uri", spec.uris, kUriHelp);
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");
     add_term_options(app, spec);
     app.callback([&spec] {  // all that is missing at once, not one by one

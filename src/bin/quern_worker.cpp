@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/websocket_client.h"
 #include "bin/terminal.h"
+#include "bin/transfer_options.h"
 #include "compute/worker/worker.h"
 #include "crypto/key_file.h"
 #include "quern_version.h"
@@ -47,6 +48,7 @@ struct Raw {  // what has to be translated after parsing
     std::string backend = "auto";
     std::string fault;
     std::vector<std::string> roles;
+    TransferTexts transfer;
     log::Options log;
     bool no_ticks = false;
 };
@@ -115,6 +117,12 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         ->capture_default_str();
     app.add_flag("--no-ticks", raw.no_ticks,
                  "send no tick for what is due, but those that pay this solver its held shares");
+    add_source_options(app, options.sources, raw.transfer);
+    add_transfer_options(app, options.sources, raw.transfer);
+    app.add_option("--uris-max-mib", options.sources_max_mib,
+                   "of all that is on its way from uris; larger contents are left alone")
+        ->check(CLI::Range(1, 1 << 30))
+        ->capture_default_str();
     app.add_option("--debug", raw.log.debug, "log categories shown at debug level, comma separated")->delimiter(',');
     app.add_option("--logfile", raw.log.file, "also log to this file");
 #ifdef QUERN_TEST_FAULTS
@@ -164,6 +172,7 @@ Status translate(WorkerOptions& options, const Raw& raw) {
         if (text->empty()) continue;
         QUERN_TRY(*amount, wallet::amount_of_option(name, *text));
     }
+    QUERN_CHECK(take_transfer_options(options.sources, raw.transfer));
     QUERN_TRY(options.backend, backend_named(raw.backend));
 #ifdef QUERN_TEST_FAULTS
     if (!raw.fault.empty()) {

@@ -18,6 +18,11 @@ inline void add_key_options(CLI::App& app, wallet::KeySource& key, const char* k
     app.add_option(seed, key.seed, "a key from this text instead; anybody can make it: for devnets only");
 }
 
+inline constexpr const char* kUriHelp =
+    "where workers find contents that no node has: https, s3, ipfs or file; FOLDER/ of contents by id, FILE#ID, or "
+    "FILE "
+    "alone of the only data tensor; several may be given";
+
 // All but program, plan, files and price.
 inline void add_term_options(CLI::App& app, wallet::SpecOptions& spec) {
     app.add_option("--tax", spec.tax, "to the jackpot vault: 0.1qrn");

@@ -8,6 +8,7 @@
 #include "compute/core/program_opening.h"
 #include "compute/core/task_plan.h"
 #include "compute/program/state_file.h"
+#include "compute/transfer/source_uri.h"
 #include "crypto/content_file.h"
 #include "crypto/content_id.h"
 #include "vm/tensor/data.h"
@@ -26,6 +27,18 @@ constexpr std::size_t kMaxContentFile = std::size_t{8} << 30;  // a state
 Status take_hash(std::string_view option, const std::string& text, Hash32& target) {
     if (text.empty()) return {};
     QUERN_TRY(target, named(std::string(option) + " " + text, fixed_from_hex<32>(text)));
+    return {};
+}
+
+// The chain takes any text; workers fetch from those that they understand.
+Status check_uris(const std::vector<std::string>& uris, std::size_t data) {
+    for (const std::string& text : uris) {
+        const auto uri = compute::transfer::parse_source_uri(text);
+        if (!uri) return detailed(uri.error(), "--uri " + text + ": " + uri.error().detail);
+        if (!uri->id && !uri->is_folder() && data != 1)
+            return fail("uri.whose", "--uri " + text + " of a task with " + std::to_string(data) +
+                                         " data tensors: say which content it is, FILE#ID, or FOLDER/");
+    }
     return {};
 }
 
@@ -190,6 +203,7 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
     QUERN_CHECK(take_amount("--tax", options.tax, spec.money.tax));
     if (options.speed != 0) spec.classes.speed = chain::market::class_of_rate(options.speed);
     if (options.bandwidth != 0) spec.classes.bandwidth = chain::market::class_of_rate(options.bandwidth);
+    QUERN_CHECK(check_uris(options.uris, spec.data_roots.size()));
     if (!options.uris.empty()) spec.contents.uris = options.uris;
     return spec;
 }

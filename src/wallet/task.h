@@ -43,8 +43,9 @@ struct SpecOptions {
 
 // From a JSON file or defaults, completed from the files that the task is about: the plan with its programs' headers
 // and their paths, roots, content ids. The files must fit the programs: what has another shape would be signed, paid
-// into escrow, and never trained. Errors: task.wrong_data_size, task.imports_nothing, task.import_files, plan.*,
-// json.*, fs.*, program.*, state_file.*, safetensors.*, hex.*, amount.*; they name the file or the option.
+// into escrow, and never trained. Errors: task.wrong_data_size, task.imports_nothing, task.import_files, uri.* (what no
+// worker could fetch from; uri.whose: of several data tensors), plan.*, json.*, fs.*, program.*, state_file.*,
+// safetensors.*, hex.*, amount.*; they name the file or the option.
 [[nodiscard]] Expected<chain::types::TaskSubmitPayload> build_spec(const SpecOptions& options);
 
 struct Price {

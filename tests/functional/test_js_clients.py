@@ -4,46 +4,16 @@ is set."""
 import json
 import os
 import re
-import shutil
 import subprocess
 import unittest
 
 import framework
+import npm
 from quern.devnet import Devnet, run
 from quern.processes import wait_until
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "js")
-NPM_TIMEOUT_S = 600
 TEST_TIMEOUT_S = 300
-
-
-def without_npm(reason):
-    if os.environ.get("CI"):
-        raise RuntimeError(reason)
-    raise unittest.SkipTest(reason)
-
-
-def install():
-    """The libraries exactly as the lock file names them; a finished installation is used again."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        without_npm("npm or node is missing")
-    lock = os.path.join(SOURCE, "package-lock.json")
-    stamp = os.path.join(SOURCE, "node_modules", ".quern-installed")
-    with open(lock, "rb") as file:
-        wanted = file.read()
-    if os.path.exists(stamp):
-        with open(stamp, "rb") as file:
-            if file.read() == wanted:
-                return
-    try:
-        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=SOURCE, timeout=NPM_TIMEOUT_S,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    except subprocess.TimeoutExpired:
-        without_npm(f"npm ci took more than {NPM_TIMEOUT_S} s")
-    if done.returncode != 0:
-        without_npm("npm ci failed:\n" + done.stdout[-2000:])
-    with open(stamp, "wb") as file:
-        file.write(wanted)
 
 
 def private_key(network, name):
@@ -59,7 +29,7 @@ def what_failed(tap):
 class JsClients(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        install()
+        npm.install(SOURCE)
         directory = framework.temporary_directory("quern-js-")
         accounts = {"viem": 1000, "ethers": 1000, "viem_ws": 1000, "ethers_ws": 1000, "bonder": 100}
         network = cls.enterClassContext(Devnet(directory, accounts, []))

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "chain/exec/genesis.h"
 #include "compute/program/arch_json.h"
+#include "compute/transfer/source_uri.h"
 #include "crypto/keystore.h"
 #include "fuzz/samples.h"
 #include "fuzz/target.h"
@@ -313,6 +314,39 @@ std::vector<Seed> seeds_byte_range() {
     return seeds;
 }
 
+// --- Sources of contents ---------------------------------------------------------------------------------------------
+bool run_source_uri(BytesView input) {
+    namespace transfer = compute::transfer;
+    const auto uri = transfer::parse_source_uri(as_text(input));
+    if (!uri) return false;
+    const std::string text = uri->text();
+    const auto again = transfer::parse_source_uri(text);
+    QUERN_ACCEPTED(again);
+    QUERN_PROPERTY(again->text() == text);
+    QUERN_PROPERTY(again->path == uri->path && again->query == uri->query && again->id == uri->id);
+    // Nothing leads out of a folder, ends a header's line, or stands for somebody's password.
+    QUERN_PROPERTY(uri->path.empty() || uri->path.front() == '/');
+    QUERN_PROPERTY((uri->path + "/").find("/../") == std::string::npos);
+    QUERN_PROPERTY((uri->path + "/").find("/./") == std::string::npos);
+    QUERN_PROPERTY(uri->path.find("//") == std::string::npos);
+    QUERN_PROPERTY(uri->authority.find_first_of("@/?#\\ ") == std::string::npos);
+    for (const char c : text) QUERN_PROPERTY(c > ' ' && c <= '~');
+    // What is shown holds no query.
+    QUERN_PROPERTY(uri->shown().find('?') == std::string::npos);
+    return true;
+}
+
+std::vector<Seed> seeds_source_uri() {
+    const std::string id(64, 'a');
+    return {text_seed("https", "https://example.org:8443/a/b%20c.u8?X-Amz-Date=1&y=%2F"),
+            text_seed("folder", "https://[2001:db8::1]/contents/"),
+            text_seed("s3", "s3://data.sets/train+1/x=2.u8#" + id),
+            text_seed("ipfs", "ipfs://bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi/set/data.u8"),
+            text_seed("file", "file:///srv/data/..a/b%2cc#0x" + id),
+            text_seed("outside", "file:///srv/%2e%2e/etc/a"),
+            text_seed("credentials", "http://me:word@127.0.0.1/a")};
+}
+
 }  // namespace
 
 std::span<const Target> text_targets() {
@@ -324,6 +358,7 @@ std::span<const Target> text_targets() {
         {"keystore", run_keystore, seeds_keystore},
         {"values", run_values, seeds_values, 128},
         {"byte_range", run_byte_range, seeds_byte_range, 128},
+        {"source_uri", run_source_uri, seeds_source_uri, 256},
     };
     return kTargets;
 }

@@ -193,6 +193,8 @@ def check_include(path, module, quoted, target):
         yield "decoders of images only in compute/program/image_file.cpp"
     if target.startswith(("onnx/", "google/protobuf/")) and path != "compute/program/onnx_file.cpp" and module != "compute/torchscript":
         yield "ONNX's messages only in compute/program/onnx_file.cpp and compute/torchscript"
+    if target.startswith("curl/") and path != "compute/transfer/http_call.cpp":
+        yield "libcurl only in compute/transfer/http_call.cpp, which checks each address"
     if in_any(path, NO_LIBM) and target in LIBM_HEADERS:
         yield f"<{target}> is forbidden here: results differ between libraries"
     if in_any(path, PURE) and target in PURE_HEADERS:

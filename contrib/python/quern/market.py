@@ -24,7 +24,7 @@ def licence_texts():
 
 
 class Job:
-    """A model, its data and initial state on disk and in the content store of `node`.
+    """A model, its data and initial state on disk and in the content store of `node`; None: on disk alone.
 
     architecture: what arch.json says; data: files of its data tensors. With `accumulate` in it an update is so many steps
     of the first program and one of the second. `trained`, a state and its program's file, gives the parameters that it
@@ -52,7 +52,8 @@ class Job:
         takes = (["--from", trained[0], *keeps] if trained else []) + (["--bare"] if start else [])
         self.initial = json.loads(run("quern-compile", "init", "--arch", self.arch, "--seed", seed, "--out", self.init,
                                       *takes))
-        put = lambda file: run("quern-cli", *node.cli, "-rpcwait", "content", "put", file).split()[-1]
+        put = lambda file: run("quern-cli", *([*node.cli, "-rpcwait", "content", "put"] if node else ["content", "id"]),
+                               file).split()[-1]
         self.contents = {"programs": [put(file) for file in self.programs], "init": put(self.init),
                          "data": [put(file) for file in self.data]}
 

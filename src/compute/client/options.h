@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "compute/program/network_fit.h"
+#include "compute/transfer/options.h"
 #include "wallet/task.h"
 
 namespace quern::compute::client {
@@ -18,9 +19,12 @@ struct TrainOptions {
     std::vector<std::string> data;     // files of the data tensors, in the model's order
     compute::program::FitChoices fit;  // of a network without an architecture file
     std::string out;                   // the trained model, safetensors
-    std::uint64_t seed = 1;            // of the initial state; of a local training also of the data's order
-    std::uint64_t updates = 0;         // of the optimizer; 0: as many as the model says
-    wallet::SpecOptions terms;         // of a task: work, windows, classes, tax, price cap
+    std::vector<std::string> outputs;  // https:// and s3:// to which the trained model is delivered as well
+    transfer::TransferOptions transfer;
+    bool data_elsewhere = false;  // data tensors are not uploaded: the task's uris have them
+    std::uint64_t seed = 1;       // of the initial state; of a local training also of the data's order
+    std::uint64_t updates = 0;    // of the optimizer; 0: as many as the model says
+    wallet::SpecOptions terms;    // of a task: work, windows, classes, tax, price cap
     // Of a training on the market.
     std::string node_host = "127.0.0.1";
     std::uint16_t node_port = 8545;

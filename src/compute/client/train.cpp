@@ -12,6 +12,7 @@
 #include "compute/client/result.h"
 #include "compute/client/submission.h"
 #include "compute/client/training.h"
+#include "compute/transfer/deliver.h"
 #include "compute/worker/node_client.h"
 #include "rpc/content_upload.h"
 #include "wallet/amount.h"
@@ -144,7 +145,7 @@ private:
         for (std::size_t i = 0; i < training.files.programs.size(); ++i)
             files.emplace_back(training.files.programs[i], training.spec.contents.programs[i]);
         files.emplace_back(training.files.init, training.spec.contents.init);
-        for (std::size_t i = 0; i < options_.data.size(); ++i)
+        for (std::size_t i = 0; i < options_.data.size() && !options_.data_elsewhere; ++i)
             files.emplace_back(options_.data[i], training.spec.data_roots[i]);
         for (const auto& [path, id] : files) {
             console_.tell({"uploading", json::Value::object({{"file", path}, {"content", to_hex0x(id)}}),
@@ -351,14 +352,40 @@ private:
     bool silent_ = false;  // was told that the node does not answer
 };
 
+// The result is there, whatever comes of this: the same command delivers what is not there yet.
+Status deliver_all(const TrainOptions& options, const Console& console, const std::atomic<bool>& stop) {
+    const Cancellation stopping([&stop] { return stop.load(); });
+    for (const std::string& output : options.outputs) {
+        QUERN_TRY(const transfer::Delivered done, transfer::deliver(options.out, output, options.transfer, &stopping));
+        console.tell({"delivered",
+                      json::Value::object({{"to", done.shown},
+                                           {"bytes", done.size},
+                                           {"content", to_hex0x(done.id)},
+                                           {"before", done.before},
+                                           {"verified", done.verified}}),
+                      done.shown + (done.before     ? " has it already"
+                                    : done.verified ? " has it, and gives it back as it is"
+                                                    : " took it, and does not let it be read back")});
+    }
+    return {};
+}
+
 }  // namespace
 
 Status train(const TrainOptions& options, const OpenKey& open_key, const Console& console,
              const std::atomic<bool>& stop) {
-    if (!options.local) return MarketTraining(options, console, stop).run(open_key);
-    QUERN_TRY(JobFile file, JobFile::open(options.out));
-    QUERN_TRY(const Training training, prepare_training(options, file.folder(), &stop));
-    return train_here(options, training, file, console, stop);
+    // Before anything is paid.
+    for (const std::string& output : options.outputs) QUERN_CHECK(transfer::check_target(output, options.transfer));
+    if (!options.local) {
+        QUERN_CHECK(MarketTraining(options, console, stop).run(open_key));
+        return deliver_all(options, console, stop);
+    }
+    {
+        QUERN_TRY(JobFile file, JobFile::open(options.out));
+        QUERN_TRY(const Training training, prepare_training(options, file.folder(), &stop));
+        QUERN_CHECK(train_here(options, training, file, console, stop));
+    }
+    return deliver_all(options, console, stop);
 }
 
 }  // namespace quern::compute::client

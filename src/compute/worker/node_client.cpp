@@ -506,9 +506,25 @@ Expected<std::vector<Hash32>> NodeClient::contents_of(std::string_view method, s
 Status NodeClient::put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) {
     QUERN_TRY(const bool known, has_content(id));
     if (known) return {};
+    return upload(content_path(id), size, source);
+}
+
+Status NodeClient::put_shards(const crypto::ContentShards& list) {
+    const Bytes bytes = encode(list);
+    std::size_t sent = 0;
+    return upload(content_path(list.id()) + "/shards", bytes.size(),
+                  [&](std::span<std::uint8_t> target) -> Expected<std::size_t> {
+                      const std::size_t part = std::min(target.size(), bytes.size() - sent);
+                      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(sent), part, target.begin());
+                      sent += part;
+                      return part;
+                  });
+}
+
+Status NodeClient::upload(const std::string& target, std::uint64_t size, const ByteSource& source) {
     http::Request request;
     request.method = "PUT";
-    request.target = content_path(id);
+    request.target = target;
     QUERN_TRY(const http::Response response, reached(http_.upload(request, size, source)));
     if (!response.ok())
         return fail("content.upload_refused", std::to_string(response.status) + " " + response.body.substr(0, 200));

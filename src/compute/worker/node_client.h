@@ -61,6 +61,7 @@ public:
     [[nodiscard]] Expected<crypto::ContentShards> content_shards(const Hash32& id, unsigned level) override;
     [[nodiscard]] Expected<Bytes> read_content(const Hash32& id, std::uint64_t first, std::uint64_t length) override;
     [[nodiscard]] Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) override;
+    [[nodiscard]] Status put_shards(const crypto::ContentShards& list) override;
     [[nodiscard]] Expected<bool> has_content(const Hash32& id) override;
     [[nodiscard]] Expected<std::set<Hash32>> want_contents(std::span<const Hash32> ids,
                                                            std::uint64_t max_bytes) override;
@@ -83,6 +84,7 @@ private:
     [[nodiscard]] Expected<Bytes> download(http::Request request, unsigned status, const Hash32& id,
                                            std::uint64_t max_bytes);
 
+    [[nodiscard]] Status upload(const std::string& target, std::uint64_t size, const ByteSource& source);
     [[nodiscard]] Expected<Bytes> get_whole(const Hash32& id, std::uint64_t max_bytes);
 
     const std::string host_;

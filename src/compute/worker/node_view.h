@@ -136,6 +136,10 @@ public:
     [[nodiscard]] virtual Status put_stream(const Hash32& id, std::uint64_t size, const ByteSource& source) = 0;
     // The same of bytes in memory; returns their id.
     [[nodiscard]] Expected<Hash32> put_content(BytesView content);
+    // Uploads the list of shards that are all there. Error content.upload_refused.
+    [[nodiscard]] virtual Status put_shards(const crypto::ContentShards& list) {
+        return fail("content.upload_refused", to_hex(list.id()));
+    }
     // Whether the node has it itself, without asking others.
     [[nodiscard]] virtual Expected<bool> has_content(const Hash32& id) = 0;
     // Says which contents will be asked for next, in this order, so that a node that lacks them gets them meanwhile,

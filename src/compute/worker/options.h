@@ -6,6 +6,7 @@
 
 #include "base/http_client.h"
 #include "base/uint256.h"
+#include "compute/transfer/options.h"
 #include "compute/worker/faults.h"
 #include "compute/worker/spending.h"
 #include "vm/tensor/arith/kernels.h"
@@ -43,8 +44,10 @@ struct WorkerOptions {
     std::size_t threads = 0;          // of each training, replay and dispute; 0: one per CPU
     std::size_t dispute_threads = 2;  // moves of disputes that are worked out at once
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
-    bool notifications = true;           // wait for the node's newHeads; polling where they do not come
-    std::optional<http::Url> websocket;  // absent: where the node says
+    transfer::TransferOptions sources;       // what may be fetched from tasks' uris, and how
+    std::uint64_t sources_max_mib = 16'384;  // of what is on its way from there; larger contents are left alone
+    bool notifications = true;               // wait for the node's newHeads; polling where they do not come
+    std::optional<http::Url> websocket;      // absent: where the node says
     std::uint64_t poll_ms = 200;
     std::uint64_t slice_ms = 400;  // how long jobs of one kind run before their turns are dealt out again
     FaultPlan fault;               // test builds only

@@ -59,7 +59,9 @@ bool is_drawn(const TaskClaim& live, const Address& verifier) {
 Shell::Shell(Parts parts)
     : parts_(std::move(parts)),
       me_(me_of(parts_.options, parts_.sender.address())),
-      inputs_(limits_of(parts_.options)),
+      sources_({parts_.options.sources, parts_.options.datadir + "/sources", parts_.options.sources_max_mib << 20},
+               parts_.connect, parts_.clock),
+      inputs_(limits_of(parts_.options), &sources_),
       owed_(parts_.options.datadir + "/owed.rlp", me_.address),
       examine_(parts_.bell),
       train_(parts_.bell),

@@ -25,6 +25,7 @@
 #include "compute/worker/replay_jobs.h"
 #include "compute/worker/sender.h"
 #include "compute/worker/training_jobs.h"
+#include "compute/worker/uri_fetcher.h"
 #include "compute/worker/watch_lots.h"
 
 namespace quern::compute::worker {
@@ -98,6 +99,7 @@ private:
 
     Parts parts_;
     Me me_;
+    UriFetcher sources_;
     InputStore inputs_;
     std::uint64_t height_ = 0;
     std::uint64_t market_ms_ = 0;                     // of that block

@@ -38,19 +38,6 @@ std::uint64_t program_bytes(const Program& program) {
     return program.nodes.size() * kNodeBytes + program.slots.size() * kSlotBytes;
 }
 
-// A program says by its root what its header and its leaves are; the plan's roots were opened to the chain.
-Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::Task& task) {
-    QUERN_TRY(core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
-    std::vector<Program> programs;
-    for (std::size_t i = 0; i < plan.programs().size(); ++i) {
-        QUERN_TRY(const Bytes bytes, node.get_content(task.spec.contents.programs[i], vm::tensor::kMaxProgramBytes));
-        QUERN_TRY(Program program, vm::tensor::decode_program(bytes));
-        if (vm::tensor::program_root(program) != plan.programs()[i].root) return fail("inputs.wrong_program_root");
-        programs.push_back(std::move(program));
-    }
-    return core::TaskPrograms{std::move(plan), std::move(programs)};
-}
-
 // Reads; what nobody serves, or (unless `may_come`) is still on its way, is put together from fragments and read again,
 // a state's list and then its slots. The error of the reading stays where that fails, unless fragments are on their
 // way.
@@ -276,20 +263,70 @@ Expected<std::shared_ptr<const TaskInputs>> InputStore::load(NodeView& node, con
     return inputs;
 }
 
+Error InputStore::elsewhere(const chain::types::Task& task, const WantedContent& content, Duty duty, Error said,
+                            const Expected<bool>& is_here) const {
+    // Where it is here, something else is missing that belongs to it.
+    if (sources_ == nullptr || !is_not_found(said) || !is_here || *is_here || !sources_->fetches(task, content, duty))
+        return said;
+    return {chain::api::kContentOnItsWay, to_hex(content.id) + " from a uri", ErrorKind::busy};
+}
+
+// A program says by its root what its header and its leaves are; the plan's roots were opened to the chain.
+Expected<core::TaskPrograms> InputStore::fetch_programs(NodeView& node, const chain::types::Task& task,
+                                                        Duty duty) const {
+    QUERN_TRY(core::TaskPlan plan, core::TaskPlan::decode(task.spec.plan));
+    std::vector<Program> programs;
+    for (std::size_t i = 0; i < plan.programs().size(); ++i) {
+        const Hash32& id = task.spec.contents.programs[i];
+        const auto bytes = node.get_content(id, vm::tensor::kMaxProgramBytes);
+        if (!bytes)
+            return fail(elsewhere(task, {id, {}, vm::tensor::kMaxProgramBytes, false}, duty, bytes.error(),
+                                  node.has_content(id)));
+        QUERN_TRY(Program program, vm::tensor::decode_program(*bytes));
+        if (vm::tensor::program_root(program) != plan.programs()[i].root) return fail("inputs.wrong_program_root");
+        programs.push_back(std::move(program));
+    }
+    return core::TaskPrograms{std::move(plan), std::move(programs)};
+}
+
+// All that are missing are asked for at once.
+Expected<std::shared_ptr<const TaskData>> InputStore::fetch_data(NodeView& node,
+                                                                 const vm::tensor::ProgramHeader& header,
+                                                                 const chain::types::Task& task, Duty duty) const {
+    auto data = TaskData::load(node, header, task.spec.data_roots);
+    if (data || !is_not_found(data.error())) return data;
+    const std::size_t count = header.data.size();
+    Error why = data.error();
+    for (std::size_t i = 0; i < count; ++i) {
+        const Hash32& id = task.spec.data_roots[i];
+        const std::uint64_t size = vm::tensor::data_bytes(header.data[i]);
+        const Expected<bool> here = crypto::content_shard_count(size) > 1
+                                        ? node.content_shards(id, crypto::kContentShardLevel).has_value()
+                                        : node.has_content(id);
+        const Error found = elsewhere(task, {id, size, 0, count == 1}, duty, data.error(), here);
+        if (found.is_busy()) why = found;
+    }
+    return fail(std::move(why));
+}
+
 Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::types::Task& task, Duty duty) {
     if (const std::uint64_t work = chain::market::largest_step(chain::market::work_of(task).plan);
         work > limits_.step_work)
         return fail(kTooMuchWork, std::to_string(work) + " work units in a step");
-    QUERN_TRY(core::TaskPrograms programs, fetch_programs(node, task));
+    QUERN_TRY(core::TaskPrograms programs, fetch_programs(node, task, duty));
     const std::uint64_t needed = memory_needed(programs.programs, task.spec.work.stride);
     QUERN_CHECK(reserve(task, needed, duty));
     auto inputs = std::make_shared<TaskInputs>(TaskInputs{std::move(programs), {}, needed});
     const Program& any = inputs->programs.any();
 
-    QUERN_TRY(inputs->data, TaskData::load(node, any.header, task.spec.data_roots));
+    QUERN_TRY(inputs->data, fetch_data(node, any.header, task, duty));
     const auto initial = checkpoint(node, any, {task.spec.contents.init, task.spec.init_root});
     if (!initial && initial.error().name == kWrongStateRoot) return fail("inputs.wrong_init_root");
-    QUERN_CHECK(initial);
+    if (!initial) {
+        const Hash32& id = task.spec.contents.init;
+        return fail(elsewhere(task, {id, {}, most_state_bytes(any, limits_.memory_bytes), false}, duty, initial.error(),
+                              node.has_content(id)));
+    }
     return Shared(std::move(inputs));
 }
 

@@ -10,6 +10,7 @@
 #include "chain/types/native_objects.h"
 #include "compute/core/history.h"
 #include "compute/core/task_plan.h"
+#include "compute/worker/content_sources.h"
 #include "compute/worker/custody.h"
 #include "compute/worker/task_data.h"
 #include "vm/tensor/executor.h"
@@ -42,8 +43,6 @@ struct InputLimits {
     std::uint64_t memory_bytes = std::uint64_t{4} << 30;  // of all tasks together
     std::uint64_t step_work = std::uint64_t{1} << 30;     // work units
 };
-
-enum class Duty : bool { bound, voluntary };  // voluntary work leaves half of the memory to what the worker answers for
 
 // A tensor's scalar as the chain opens it: bits of the loss slot.
 [[nodiscard]] std::uint32_t loss_bits(const vm::tensor::Program& program, const vm::tensor::State& state);
@@ -79,7 +78,9 @@ public:
     // Memory that is counted for as long as this lives.
     using Hold = std::shared_ptr<const std::uint64_t>;
 
-    explicit InputStore(const InputLimits& limits) : limits_(limits) {}
+    // `sources` (null: none) are asked for what no node serves, and outlive the store.
+    explicit InputStore(const InputLimits& limits, ContentSources* sources = nullptr)
+        : limits_(limits), sources_(sources) {}
 
     // Room for `bytes` that memory_needed of a loaded task does not count: of several games about it, of states kept
     // for later. nullptr: there is none now.
@@ -132,6 +133,15 @@ private:
     using Shared = std::shared_ptr<const TaskInputs>;
     [[nodiscard]] Shared known(std::uint64_t task) const QUERN_REQUIRES(mutex_);
     [[nodiscard]] Expected<Shared> fetch(NodeView& node, const chain::types::Task& task, Duty duty);
+    [[nodiscard]] Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::Task& task,
+                                                              Duty duty) const;
+    [[nodiscard]] Expected<std::shared_ptr<const TaskData>> fetch_data(NodeView& node,
+                                                                       const vm::tensor::ProgramHeader& header,
+                                                                       const chain::types::Task& task, Duty duty) const;
+    // Why a content that the node lacks is not here: content.on_its_way (busy) where the task's uris may have it, else
+    // what was said. `is_here`: the node has it itself.
+    [[nodiscard]] Error elsewhere(const chain::types::Task& task, const WantedContent& content, Duty duty, Error said,
+                                  const Expected<bool>& is_here) const;
     // Keeps `needed` bytes for a task that is being fetched.
     [[nodiscard]] Status reserve(const chain::types::Task& task, std::uint64_t needed, Duty duty);
     [[nodiscard]] std::uint64_t used() const QUERN_REQUIRES(mutex_);
@@ -140,6 +150,7 @@ private:
     void make_room(std::uint64_t bytes, std::uint64_t budget) QUERN_REQUIRES(mutex_);
 
     const InputLimits limits_;
+    ContentSources* const sources_;
     const std::uint64_t tried_shards_ = OsRng().u64();  // nobody else's: the shards of a task that are tried
     mutable Mutex mutex_;
     CondVar fetched_;

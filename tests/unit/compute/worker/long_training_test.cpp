@@ -203,6 +203,44 @@ TEST_F(LongTraining, takes_data_of_the_headers_size_alone) {
     EXPECT_TRUE(contents.read.empty()) << "what no step has asked for is not fetched";
 }
 
+// A stranger's servers may have what no node has; what is here is not asked for there.
+TEST_F(LongTraining, asks_the_tasks_uris_for_what_no_node_serves) {
+    class Sources final : public ContentSources {
+    public:
+        bool fetches(const chain::types::Task& task, const WantedContent& content, Duty duty) override {
+            EXPECT_EQ(task.id, 1U);
+            EXPECT_EQ(duty, Duty::voluntary);
+            asked.push_back(content);
+            return have;
+        }
+        bool have = true;
+        std::vector<WantedContent> asked;
+    };
+    chain::types::Task task = order.live->task;
+    task.id = 1;
+    const std::vector<Hash32> named{task.spec.contents.programs.front(), task.spec.data_roots.front(),
+                                    task.spec.contents.init};
+    for (std::size_t i = 0; i < named.size(); ++i) {
+        const auto lacking = contents.files.extract(named[i]);
+        Sources sources;
+        InputStore fresh(InputLimits{}, &sources);
+        const auto coming = fresh.load(*context.node, task, Duty::voluntary);
+        ASSERT_FALSE(coming);
+        EXPECT_TRUE(is_on_its_way(coming.error())) << coming.error().to_string();
+        ASSERT_EQ(sources.asked.size(), 1U);
+        EXPECT_EQ(sources.asked[0].id, named[i]);
+        EXPECT_EQ(sources.asked[0].is_only_data, i == 1);
+        const auto& size = sources.asked[0].size;
+        EXPECT_EQ(size.value_or(0), i == 1 ? tiny().data.sets().front().size() : 0) << "the program says it of data";
+        EXPECT_GE(size.value_or(sources.asked[0].max_bytes), lacking.mapped().size());
+        sources.have = false;
+        EXPECT_TRUE(is_not_found(fresh.load(*context.node, task, Duty::voluntary).error()));
+        contents.files[named[i]] = lacking.mapped();
+        ASSERT_TRUE(fresh.load(*context.node, task, Duty::voluntary));
+        EXPECT_EQ(sources.asked.size(), 2U);
+    }
+}
+
 TEST_F(LongTraining, keeps_a_root_a_stride_and_three_states) {
     const std::size_t given = contents.files.size();
     train();
