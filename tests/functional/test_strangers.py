@@ -198,14 +198,14 @@ class StrangersTest(unittest.TestCase):
 
     def test_nor_are_those_of_the_programs(self):
         stranger = self.refusing()
-        for command in ([program("quern-cli"), f"-rpcport={stranger.server_port}", "-rpcuser=a", "-rpcpassword=b", "eth_chainId"],
+        for command in ([program("quern-cli"), f"-rpcport={stranger.server_port}", "eth_chainId"],
                         [program("quern-train"), "--node", stranger.url, "--model", "none", "--data", "none", "--budget", "1qrn"],
                         [program("quern-compile"), "validate", "none" + HARMFUL]):
             with self.subTest(command[0]):
                 ended = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False, cwd=self.directory)
                 self.assertNotEqual(ended.returncode, 0)
                 self.assertEqual(ended.stdout, b"")
-                self.assertIn(b"\\x1b]0;owned\\x07\\x1b[2J", ended.stderr)
+                self.assertIn(b"\\x1b]0;owned\\x07\\x1b[2J", ended.stderr[:MOST])
                 self.assert_harmless(ended.stderr)
 
     def assert_harmless(self, said):
