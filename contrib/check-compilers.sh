@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds quern-training-roots with g++ and with clang++ and compares the state roots of three short trainings.
+# Builds quern-training-roots with g++ and with clang++ and compares the state roots of short trainings.
 # Usage: contrib/check-compilers.sh [--steps N]     default: 1,000
 # g++'s is that of the testing build; clang's folder is build/clang. Without clang it is skipped; with CI set that is a
 # failure. Ends with one line: "N passed, N failed[, N skipped]".
@@ -48,7 +48,7 @@ build build/clang -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DQUERN_
 ended $? "clang++ builds $program"
 if [ "$failed" -eq 0 ]; then
   of_gcc=$(build/testing/bin/$program "$steps") && of_clang=$(build/clang/bin/$program "$steps") && [ -n "$of_gcc" ]
-  ended $? "$steps steps of three models"
+  ended $? "$steps steps of each model"
   diff <(echo "$of_gcc") <(echo "$of_clang") && echo "$of_gcc"
   ended $? "both give the same state roots"
 fi

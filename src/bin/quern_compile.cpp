@@ -651,7 +651,7 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub->add_option("--temperature", o.sample.temperature, "below 1: likelier tokens")->capture_default_str();
     sub->add_option("--prompt", o.sample.prompt, "text to continue");
 
-    sub = command("evaluate", "Loss and accuracy of a trained model of layers on data", evaluate_trained);
+    sub = command("evaluate", "Loss and accuracy of a trained model on data", evaluate_trained);
     required(sub, "--program", o.program, "program file that trained the state");
     required(sub, "--state", o.state, "state file (safetensors)");
     required(sub, "--arch", o.arch,

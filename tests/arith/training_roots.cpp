@@ -1,4 +1,4 @@
-// Trains three small models and prints their state roots, for contrib/check-compilers.sh: whichever compiler made this
+// Trains small models and prints their state roots, for contrib/check-compilers.sh: whichever compiler made this
 // program, and on each backend, the lines must be the same.
 //
 //     quern-training-roots [STEPS]     default: 1000
@@ -35,6 +35,12 @@ const std::vector<Model>& models() {
         {"transformer",
          R"({"format": "quern-arch-1", "model": {"type": "char_transformer", "layers": 2, "d_model": 32, "heads": 4,
              "context": 16, "mlp_ratio": 4, "vocab": 50}, "data": {"dtype": "u8", "elements": 4000}, "batch": 4,
+             "optimizer": {"type": "adamw", "lr": 1e-2, "weight_decay": 0.1, "grad_clip": 1.0, "warmup": 20}})",
+         {{4000, 50}}},
+        {"rotary",
+         R"({"format": "quern-arch-1", "model": {"type": "char_transformer", "layers": 2, "d_model": 32, "heads": 4,
+             "context": 16, "mlp_ratio": 3, "vocab": 50, "positions": "rotary", "norm": "rms", "activation": "swiglu",
+             "kv_heads": 2, "dropout": 0.1}, "data": {"dtype": "u8", "elements": 4000}, "batch": 4,
              "optimizer": {"type": "adamw", "lr": 1e-2, "weight_decay": 0.1, "grad_clip": 1.0, "warmup": 20}})",
          {{4000, 50}}},
         {"convolution",

@@ -194,6 +194,10 @@ std::vector<Seed> seeds_architecture() {
                   R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,)"
                   R"("heads":1,"context":3,"mlp_ratio":1,"vocab":2},"data":{"dtype":"u16","elements":4},"batch":1,)"
                   R"("optimizer":{"type":"sgd","lr":0.1}})"),
+        text_seed("rotary", R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":8,)"
+                            R"("heads":4,"context":4,"mlp_ratio":1,"vocab":9,"positions":"rotary","norm":"rms",)"
+                            R"("activation":"swiglu","kv_heads":2,"dropout":0.1},"data":{"dtype":"u8","elements":21},)"
+                            R"("batch":2,"optimizer":{"type":"sgd","lr":0.1}})"),
         text_seed("momentum",
                   R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":2,"d_model":4,)"
                   R"("heads":4,"context":2,"mlp_ratio":1,"vocab":3},"data":{"dtype":"i32","elements":7},"batch":1,)"

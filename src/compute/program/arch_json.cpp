@@ -209,6 +209,21 @@ Status read_precision(Fields& fields, std::string_view key, TransformerSpec::Pre
         }
     return fail("arch.unknown_precision", fields.name(key) + ": " + name + "; known: f32, int8");
 }
+constexpr std::pair<std::string_view, TransformerSpec::Positions> kPositions[] = {
+    {"learned", TransformerSpec::Positions::learned},
+    {"rotary", TransformerSpec::Positions::rotary},
+    {"none", TransformerSpec::Positions::none},
+};
+constexpr std::pair<std::string_view, TransformerSpec::Norm> kNorms[] = {
+    {"layer", TransformerSpec::Norm::layer},
+    {"rms", TransformerSpec::Norm::rms},
+};
+constexpr std::pair<std::string_view, TransformerSpec::Activation> kActivations[] = {
+    {"gelu", TransformerSpec::Activation::gelu},
+    {"relu", TransformerSpec::Activation::relu},
+    {"silu", TransformerSpec::Activation::silu},
+    {"swiglu", TransformerSpec::Activation::swiglu},
+};
 
 Status read_model(Fields fields, TransformerSpec& model) {
     QUERN_CHECK(fields.size("layers", model.layers));
@@ -224,6 +239,14 @@ Status read_model(Fields fields, TransformerSpec& model) {
     model.head_precision = model.precision;
     QUERN_CHECK(read_precision(fields, "head_precision", model.head_precision));
     QUERN_CHECK(read_precision(fields, "attention_precision", model.attention_precision));
+    QUERN_CHECK(fields.optional_choice("positions", kPositions, model.positions, "arch.unknown_positions"));
+    QUERN_CHECK(fields.optional_choice("norm", kNorms, model.norm, "arch.unknown_norm"));
+    QUERN_CHECK(fields.optional_choice("activation", kActivations, model.activation, "arch.unknown_activation"));
+    if (fields.find("kv_heads") != nullptr) {
+        QUERN_CHECK(fields.size("kv_heads", model.kv_heads));
+        if (model.kv_heads == 0) return fail("arch.out_of_range", fields.name("kv_heads") + " is 0");
+    }
+    QUERN_CHECK(fields.optional_number("dropout", model.dropout, 0.0F, 1.0F));
     return fields.finish();
 }
 

@@ -12,13 +12,14 @@ inline constexpr std::size_t kMaxArchitectureBytes = 64U << 10;
 
 // {"format": "quern-arch-1",
 //  "model": {"type": "char_transformer", "layers", "d_model", "heads", "context", "mlp_ratio", "vocab",
-//            "tie_embeddings", "adapter_rank", "adapter_scale"},
+//            "tie_embeddings", "adapter_rank", "adapter_scale", "positions": "learned" | "rotary" | "none",
+//            "norm": "layer" | "rms", "activation": "gelu" | "relu" | "silu" | "swiglu", "kv_heads", "dropout"},
 //  "data": {"dtype", "elements"}, "batch", "accumulate",
 //  "optimizer": {"type": "adamw" | "adam" | "lion" | "momentum" | "sgd", "lr", "weight_decay", "warmup", "total_steps",
 //                "schedule", "final_lr", "grad_clip"; adamw, adam, lion: "betas": [b1, b2]; adamw, adam: "eps";
 //                momentum: "momentum"}}
-// Required: all of model but tie_embeddings and adapters, data, batch, optimizer.type and lr. Or a model of layers over
-// the data tensors of inputs and targets:
+// Required: of model layers, d_model, heads, context, mlp_ratio and vocab; data, batch, optimizer.type and lr. Or a
+// model of layers over the data tensors of inputs and targets:
 //  "model": {"type": "layers", "input": {"height", "width", "channels"} | {"features"}, of either "scale" and "shift";
 //            "layers": [{"type": "conv2d", "channels", "kernel", ...}, ...], "outputs", "loss"},
 //  "data": [{"dtype", "elements"}, {"dtype", "elements"}]
@@ -28,8 +29,9 @@ inline constexpr std::size_t kMaxArchitectureBytes = 64U << 10;
 //  file is read.
 // Numbers are read from the text's decimals with one rounding to binary32, whatever the locale. Errors: arch.not_json,
 // arch.too_long, arch.unknown_format, arch.unknown_model, arch.unknown_layer, arch.unknown_loss,
-// arch.unknown_optimizer, arch.unknown_schedule, arch.unknown_precision, arch.missing_field, arch.unknown_field,
-// arch.wrong_type, arch.out_of_range, and those of check_architecture().
+// arch.unknown_positions, arch.unknown_norm, arch.unknown_activation, arch.unknown_optimizer, arch.unknown_schedule,
+// arch.unknown_precision, arch.missing_field, arch.unknown_field, arch.wrong_type, arch.out_of_range, and those of
+// check_architecture().
 [[nodiscard]] Expected<Architecture> parse_architecture(std::string_view text);
 
 // What model.loss may say. Error: arch.unknown_loss, with all names.

@@ -30,6 +30,17 @@ Status check_model(const TransformerSpec& model) {
     if (model.width % model.heads != 0)
         return fail("arch.heads_do_not_divide",
                     std::to_string(model.heads) + " heads, d_model " + std::to_string(model.width));
+    QUERN_CHECK(check_range("model.kv_heads", model.key_heads(), 1, kMaxHeads));
+    if (model.heads % model.key_heads() != 0)
+        return fail("arch.heads_do_not_divide",
+                    std::to_string(model.key_heads()) + " kv_heads, " + std::to_string(model.heads) + " heads");
+    if (model.attention_precision == TransformerSpec::Precision::int8 &&
+        (model.key_heads() != model.heads || model.positions == TransformerSpec::Positions::rotary))
+        return fail("arch.attention_in_f32", "model.attention_precision: not of rotary positions or fewer kv_heads");
+    if (model.positions == TransformerSpec::Positions::rotary && model.width / model.heads % 2 != 0)
+        return fail("arch.odd_head_size", "rotary positions of heads of " + std::to_string(model.width / model.heads));
+    if (!(model.dropout >= 0.0F && model.dropout < 1.0F))
+        return fail("arch.out_of_range", "model.dropout is " + std::to_string(model.dropout));
     return {};
 }
 
@@ -152,10 +163,18 @@ Value batch_examples(Builder& b, const Architecture& architecture, Value batch) 
 // Loss of a batch, and what the model declares.
 struct Forward {
     Value outputs;
+    Value targets;
     Value loss;
     LayersSlots slots;
 };
 
+// The key of what a step draws: another one each batch.
+Value drawing_key(Builder& b, Value batch) {
+    const auto seed = b.seed();
+    return b.iadd(seed, batch);
+}
+
+// number: the batch's, in training; invalid outside of it.
 Forward forward(Builder& b, const Architecture& architecture, const TransformerSpec& model, Value examples,
                 Value number) {
     const std::uint32_t batch = architecture.batch;
@@ -165,8 +184,10 @@ Forward forward(Builder& b, const Architecture& architecture, const TransformerS
     const auto tokens = b.reshape(b.slice(windows, {0, 0, 0, 0}, matrix_shape(batch, context)), vector_shape(rows));
     const auto targets = b.reshape(b.slice(windows, {0, 0, 0, 1}, matrix_shape(batch, context)), matrix_shape(rows, 1));
     Forward result;
-    const auto key = model.has_byte_products() ? b.iadd(b.seed(), number) : Value{};
-    result.outputs = transformer_logits(b, model, batch, tokens, result.slots.parameters, key);
+    LayersPass pass{number.valid(), {}};
+    if (pass.training && (model.has_byte_products() || model.dropout != 0.0F)) pass.key = drawing_key(b, number);
+    result.outputs = transformer_logits(b, model, batch, tokens, pass, result.slots.parameters);
+    result.targets = targets;
     result.loss = cross_entropy(b, result.outputs, targets);
     return result;
 }
@@ -223,13 +244,29 @@ Forward forward(Builder& b, const Architecture& architecture, const LayersSpec& 
         b.set_error("arch.wrong_output", "the last layer gives " + b.shape(result.outputs).to_string() +
                                              ", model.outputs wants " + wanted.to_string());
     if (b.failed()) return result;
-    const auto targets = targets_of(b, architecture, model, examples);
-    result.loss = loss_of(b, model, result.outputs, targets);
+    result.targets = targets_of(b, architecture, model, examples);
+    result.loss = loss_of(b, model, result.outputs, result.targets);
     return result;
 }
-Forward forward(Builder& b, const Architecture& architecture, const LayersSpec& model, Value examples, Value batch) {
-    const auto seed = b.seed();
-    return forward(b, architecture, model, examples, LayersPass{true, b.iadd(seed, batch)});
+Forward forward(Builder& b, const Architecture& architecture, const LayersSpec& model, Value examples, Value number) {
+    LayersPass pass{number.valid(), {}};
+    if (pass.training) pass.key = drawing_key(b, number);
+    return forward(b, architecture, model, examples, pass);
+}
+
+// Of a batch: rows of outputs, and how wide these and their targets are.
+struct OutputSizes {
+    std::uint32_t rows;
+    std::uint32_t outputs;
+    std::uint32_t targets;
+};
+OutputSizes output_sizes(const Architecture& architecture) {
+    if (architecture.is_transformer()) {
+        const TransformerSpec& model = architecture.transformer();
+        return {architecture.batch * model.context, model.vocabulary, 1};
+    }
+    const LayersSpec& model = architecture.layers();
+    return {architecture.batch * model.rows(), model.outputs, model.target_size()};
 }
 
 enum class Part : std::uint8_t { whole, accumulate, update };
@@ -358,25 +395,25 @@ Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec) {
         b.slot("probabilities", DType::f32, matrix_shape(spec.context, spec.vocabulary), Initializer::zeros());
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
     std::vector<Parameter> parameters;
-    const auto logits = transformer_logits(b, spec, 1, tokens, parameters);
+    const auto logits = transformer_logits(b, spec, 1, tokens, LayersPass{false, {}}, parameters);
     b.update(chances, softmax(b, b.mul(logits, inverse)));
     return b.finish();
 }
 
 Expected<BuiltProgram> build_evaluation_program(const Architecture& architecture) {
     QUERN_CHECK(check_architecture(architecture));
-    const LayersSpec& model = architecture.layers();
     Builder b(architecture.data);
-    const std::uint32_t rows = architecture.batch * model.rows();
+    const OutputSizes sizes = output_sizes(architecture);
     const auto first = b.slot("first", DType::i32, scalar_shape(), Initializer::zeros());
-    const auto outputs = b.slot("outputs", DType::f32, matrix_shape(rows, model.outputs), Initializer::zeros());
-    const auto targets = b.slot("targets", DType::f32, matrix_shape(rows, model.target_size()), Initializer::zeros());
+    const auto outputs = b.slot("outputs", DType::f32, matrix_shape(sizes.rows, sizes.outputs), Initializer::zeros());
+    const auto targets = b.slot("targets", DType::f32, matrix_shape(sizes.rows, sizes.targets), Initializer::zeros());
     const auto loss = b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros());
     b.set_loss_slot(loss);
     const auto examples = b.iadd(b.iota(matrix_shape(architecture.batch, 1), 2), first);
-    const Forward result = forward(b, architecture, model, examples, LayersPass{false, {}});
+    const Forward result = std::visit(
+        [&](const auto& model) { return forward(b, architecture, model, examples, Value{}); }, architecture.model);
     b.update(outputs, result.outputs);
-    b.update(targets, as_f32(b, targets_of(b, architecture, model, examples)));
+    b.update(targets, as_f32(b, result.targets));
     b.update(loss, result.loss);
     return b.finish();
 }

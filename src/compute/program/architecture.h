@@ -30,8 +30,18 @@ inline constexpr std::uint32_t kMaxImageSide = 1U << 12;
 inline constexpr std::uint32_t kMaxFeatures = 1U << 20;  // of an example's row, channels and outputs as well
 inline constexpr std::uint32_t kMaxAccumulate = 1U << 12;
 
-// Decoder-only transformer in GPT-2's pre-norm form, learned positions.
+// Decoder-only transformer in GPT-2's pre-norm form.
 struct TransformerSpec {
+    enum class Positions : std::uint8_t {
+        learned,  // a table, added to the token embeddings
+        rotary,   // queries and keys are turned (attention.h); heads have an even size
+        none,     // the causal mask alone tells them apart
+    };
+    enum class Norm : std::uint8_t { layer, rms };
+    // swiglu: silu(x W_gate) * (x W_in) in the place of one activated product, and no biases (Shazeer, arXiv
+    // 2002.05202).
+    enum class Activation : std::uint8_t { gelu, relu, silu, swiglu };
+
     std::uint32_t layers = 2;
     std::uint32_t width = 64;  // d_model
     std::uint32_t heads = 4;   // divides width
@@ -53,6 +63,15 @@ struct TransformerSpec {
         return precision == Precision::int8 || head_precision == Precision::int8 ||
                attention_precision == Precision::int8;
     }
+    Positions positions = Positions::learned;
+    Norm norm = Norm::layer;
+    Activation activation = Activation::gelu;
+    // Of keys and values: heads / kv_heads heads in a row read the same (arXiv 2305.13245). Divides heads; 0: as heads.
+    std::uint32_t kv_heads = 0;
+    // In training, of the embeddings and of what each residual branch gives (Vaswani et al., arXiv 1706.03762, 5.4).
+    float dropout = 0.0F;
+
+    [[nodiscard]] std::uint32_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
 
     bool operator==(const TransformerSpec&) const = default;
 };
@@ -109,9 +128,10 @@ struct Architecture {
 // Whether an example is a window of one data tensor of tokens, of which each but the first is a target.
 [[nodiscard]] bool takes_windows(const Architecture& architecture);
 
-// Errors: arch.out_of_range, arch.heads_do_not_divide, arch.too_large, arch.unknown_dtype, arch.wrong_data (data
-// tensors that do not fit one another or the model), arch.wrong_loss (the next token of what is no row of tokens),
-// arch.no_network (the file that is named was not read).
+// Errors: arch.out_of_range, arch.heads_do_not_divide, arch.odd_head_size (rotary positions turn pairs),
+// arch.attention_in_f32 (attention_precision is of plain attention), arch.too_large, arch.unknown_dtype,
+// arch.wrong_data (data tensors that do not fit one another or the model), arch.wrong_loss (the next token of what is
+// no row of tokens), arch.no_network (the file that is named was not read).
 [[nodiscard]] Status check_architecture(const Architecture& architecture);
 
 // Examples in the data. Of a transformer, or another model of the next token: windows of context + 1 tokens, of which
@@ -145,9 +165,10 @@ struct TrainingPrograms {
 // and "loss", which stays +0. It reads no data.
 [[nodiscard]] Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec);
 
-// The model of layers outside training, on `batch` examples of the same data from number "first" (i32) on. Slots: the
-// parameters and statistics (kept), "first", "outputs" f32 [1,1,batch,outputs] (logits, where the loss takes those),
-// "targets" f32 [1,1,batch,targets of an example], "loss", their mean loss; examples beyond the end read zeros.
+// The model outside training, on `batch` examples of the same data from number "first" (i32) on. Slots: the parameters
+// and statistics (kept), "first", "outputs" f32 [1,1,batch,outputs] (logits, where the loss takes those; of the next
+// token a row for each), "targets" f32 [1,1,batch,targets of an example], "loss", their mean loss; examples beyond the
+// end read zeros.
 [[nodiscard]] Expected<BuiltProgram> build_evaluation_program(const Architecture& architecture);
 
 }  // namespace quern::compute::program

@@ -41,11 +41,21 @@ double loss_of(LayersSpec::Loss loss, const std::vector<double>& x, const std::v
     return sum / static_cast<double>(x.size());
 }
 
+struct Measure {
+    LayersSpec::Loss loss;
+    bool classes;
+    std::uint64_t rows;  // of outputs, for each example
+};
+Measure measure_of(const Architecture& architecture) {
+    if (architecture.is_transformer()) return {LayersSpec::Loss::next_token, true, architecture.transformer().context};
+    const LayersSpec& model = architecture.layers();
+    return {model.loss, model.has_classes(), model.rows()};
+}
+
 }  // namespace
 
 Expected<Evaluation> evaluate(const Architecture& architecture, const Program& training_program, const State& trained,
                               const vm::tensor::DataSource& data, ThreadPool* pool) {
-    if (architecture.is_transformer()) return fail("evaluate.not_layers");
     QUERN_CHECK(vm::tensor::check_state(training_program, trained));
     QUERN_TRY(const BuiltProgram built, build_evaluation_program(architecture));
     const Program& program = built.program;
@@ -62,9 +72,7 @@ Expected<Evaluation> evaluate(const Architecture& architecture, const Program& t
     }
     QUERN_CHECK(vm::tensor::check_state(program, state));
 
-    const LayersSpec& model = architecture.layers();
-    const bool classes = model.has_classes();
-    const std::uint64_t rows = model.rows();
+    const auto [loss, classes, rows] = measure_of(architecture);
     const Tensor seed{vm::tensor::DType::i32, vector_shape(4), {0, 0, 0, 0}};
     vm::tensor::Executor executor(program, vm::tensor::arith::best_backend(), pool);
     Evaluation result;
@@ -77,7 +85,7 @@ Expected<Evaluation> evaluate(const Architecture& architecture, const Program& t
         for (std::uint64_t row = 0; row < (end - begin) * rows; ++row) {
             const std::vector<double> x = row_of(state[outputs], row);
             const std::vector<double> wanted = row_of(state[targets], row);
-            result.loss += loss_of(model.loss, x, wanted);
+            result.loss += loss_of(loss, x, wanted);
             if (!classes) continue;
             const auto best = static_cast<std::uint32_t>(std::max_element(x.begin(), x.end()) - x.begin());
             result.predicted.push_back(best);

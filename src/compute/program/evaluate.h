@@ -1,4 +1,4 @@
-// How well a trained model of layers does on data, in the canonical arithmetic. Used by quern-compile. Pure;
+// How well a trained model does on data, in the canonical arithmetic. Used by quern-compile. Pure;
 // thread-safe.
 #pragma once
 
@@ -22,8 +22,7 @@ struct Evaluation {
 
 // Of all examples of `data`, the architecture's data tensors (others than it was trained on, with their own sizes).
 // `trained` is a state of `training_program`, which was built for such an architecture. Errors:
-// evaluate.missing_slot, evaluate.no_data (the source lacks some), evaluate.not_layers, memory.too_little, executor.*,
-// arch.*.
+// evaluate.missing_slot, evaluate.no_data (the source lacks some), memory.too_little, executor.*, arch.*.
 [[nodiscard]] Expected<Evaluation> evaluate(const Architecture& architecture,
                                             const vm::tensor::Program& training_program,
                                             const vm::tensor::State& trained, const vm::tensor::DataSource& data,

@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "compute/program/attention.h"
 #include "compute/program/composite.h"
 #include "compute/program/quantized.h"
 
@@ -13,13 +14,17 @@ namespace {
 constexpr float kNormEpsilon = 1e-5F;
 constexpr float kEmbeddingDeviation = 0.1F;
 constexpr float kWeightGain = 0.8F;
+constexpr float kRotaryBase = 10'000.0F;
+// Uses of the key from here on: products in bytes count theirs from 1.
+constexpr std::uint32_t kDropoutUses = 1U << 30;
 
 float inverse_root(std::uint32_t x) { return 1.0F / canonical(ElementOp::sqrt, static_cast<float>(x)); }
 
 class Model {
 public:
-    Model(Builder& b, const TransformerSpec& spec, std::uint32_t batch, std::vector<Parameter>& parameters, Value key)
-        : b_(b), spec_(spec), batch_(batch), parameters_(parameters), bytes_(key) {}
+    Model(Builder& b, const TransformerSpec& spec, std::uint32_t batch, const LayersPass& pass,
+          std::vector<Parameter>& parameters)
+        : b_(b), spec_(spec), batch_(batch), pass_(pass), parameters_(parameters), bytes_(pass.key) {}
 
     Value logits(Value tokens) {
         const std::uint32_t width = spec_.width;
@@ -27,14 +32,11 @@ public:
         // Tied it must be what the output layer needs; the positions and the first norm make up for it.
         const float deviation = spec_.tied ? weight_deviation() : kEmbeddingDeviation;
         const auto table = matrix("wte", spec_.vocabulary, width, deviation);
-        const auto places = matrix("wpe", spec_.context, width, kEmbeddingDeviation);
-        const Shape windows{{1, batch_, spec_.context, width}};
-        auto x = b_.add(b_.reshape(embedding(b_, table, tokens), windows), places);
-        x = b_.reshape(x, matrix_shape(rows(), width));
+        auto x = embedded(table, tokens);
         for (std::uint32_t layer = 0; layer < spec_.layers && !b_.failed(); ++layer) {
             prefix_ = "h." + std::to_string(layer) + ".";
-            x = b_.add(x, attention(norm("ln_1", x)));
-            x = b_.add(x, mlp(norm("ln_2", x)));
+            x = b_.add(x, dropped(attention(norm("ln_1", x))));
+            x = b_.add(x, dropped(mlp(norm("ln_2", x))));
         }
         prefix_.clear();
         if (spec_.tied) return times(spec_.head_precision, norm("ln_f", x), table, false, true);
@@ -44,6 +46,25 @@ public:
 
 private:
     [[nodiscard]] std::uint32_t rows() const { return batch_ * spec_.context; }
+    [[nodiscard]] bool is_rotary() const { return spec_.positions == TransformerSpec::Positions::rotary; }
+    [[nodiscard]] bool is_gated() const { return spec_.activation == TransformerSpec::Activation::swiglu; }
+    [[nodiscard]] std::uint32_t head_size() const { return spec_.width / spec_.heads; }
+    [[nodiscard]] std::uint32_t hidden() const { return spec_.width * spec_.mlp_ratio; }
+    // Heads of queries, keys and values, side by side.
+    [[nodiscard]] std::uint32_t joint_heads() const { return spec_.heads + 2 * spec_.key_heads(); }
+
+    // [1,1,batch*context,d_model]: what the tokens are and where they stand.
+    Value embedded(Value table, Value tokens) {
+        if (spec_.positions != TransformerSpec::Positions::learned) return dropped(embedding(b_, table, tokens));
+        const auto places = matrix("wpe", spec_.context, spec_.width, kEmbeddingDeviation);
+        const Shape windows{{1, batch_, spec_.context, spec_.width}};
+        const auto x = b_.add(b_.reshape(embedding(b_, table, tokens), windows), places);
+        return dropped(b_.reshape(x, matrix_shape(rows(), spec_.width)));
+    }
+    Value dropped(Value x) {
+        if (!pass_.training || !pass_.key.valid() || spec_.dropout == 0.0F) return x;
+        return dropout(b_, x, key_of_use(b_, pass_.key, kDropoutUses + ++drops_), spec_.dropout);
+    }
 
     Value parameter(const std::string& name, const Shape& shape, Initializer initializer, bool decay) {
         const std::string full_name = "model." + prefix_ + name;
@@ -68,16 +89,18 @@ private:
     // begins with zeros: the first output is that model's.
     void declare_adapters() {
         const std::uint32_t width = spec_.width;
-        const std::uint32_t hidden = width * spec_.mlp_ratio;
         for (std::uint32_t layer = 0; layer < spec_.layers && !b_.failed(); ++layer) {
             prefix_ = "h." + std::to_string(layer) + ".";
             for (const auto& [name, rows, columns] :
-                 {std::tuple{"attn.w_qkv", width, 3 * width}, std::tuple{"attn.w_o", width, width},
-                  std::tuple{"mlp.w_in", width, hidden}, std::tuple{"mlp.w_out", hidden, width}})
+                 {std::tuple{"attn.w_qkv", width, joint_heads() * head_size()}, std::tuple{"attn.w_o", width, width},
+                  std::tuple{"mlp.w_in", width, hidden()}, std::tuple{"mlp.w_gate", width, is_gated() ? hidden() : 0},
+                  std::tuple{"mlp.w_out", hidden(), width}}) {
+                if (columns == 0) continue;
                 adapters_[prefix_ + name] = {
                     adapter(std::string(name) + ".lora_a", rows, spec_.adapter_rank,
                             Initializer::normal(inverse_root(rows))),
                     adapter(std::string(name) + ".lora_b", spec_.adapter_rank, columns, Initializer::zeros())};
+            }
         }
         prefix_.clear();
     }
@@ -104,6 +127,7 @@ private:
 
     Value norm(const std::string& name, Value x) {
         const auto gain = vector(name + ".gain", spec_.width, 1.0F);
+        if (spec_.norm == TransformerSpec::Norm::rms) return rms_norm(b_, x, gain, kNormEpsilon);
         const auto bias = vector(name + ".bias", spec_.width, 0.0F);
         return layer_norm(b_, x, gain, bias, kNormEpsilon);
     }
@@ -115,53 +139,95 @@ private:
 
     Value attention(Value x) {
         const std::uint32_t width = spec_.width;
-        const std::uint32_t heads = spec_.heads;
-        const std::uint32_t size = width / heads;
+        const std::uint32_t size = head_size();
+        const std::uint32_t read = spec_.key_heads() * size;  // columns of keys, and of values
         // No key bias: softmax does not see it, so its true gradient is zero, and Adam would blow rounding noise up.
-        const auto key_bias = b_.full(DType::f32, vector_shape(width), 0);
-        const auto weight = matrix("attn.w_qkv", width, 3 * width, weight_deviation());
+        // (Behind a turn it does; models with rotary positions have none either.)
+        const auto key_bias = b_.full(DType::f32, vector_shape(read), 0);
+        const auto weight = matrix("attn.w_qkv", width, width + 2 * read, weight_deviation());
         const auto query_bias = vector("attn.b_q", width, 0.0F);
-        const auto value_bias = vector("attn.b_v", width, 0.0F);
+        const auto value_bias = vector("attn.b_v", read, 0.0F);
         const auto bias = b_.concat(b_.concat(query_bias, key_bias, 3), value_bias, 3);
         const auto product = adapted("attn.w_qkv", x, linear(x, weight, bias));
-        auto qkv = b_.reshape(product, Shape{{batch_, spec_.context, 3 * heads, size}});
-        qkv = b_.permute(qkv, {0, 2, 1, 3});
-        const Shape part{{batch_, heads, spec_.context, size}};
-        const auto scale = b_.constant(inverse_root(size));
-        const auto query = b_.mul(b_.slice(qkv, {0, 0, 0, 0}, part), scale);
-        const auto key = b_.slice(qkv, {0, heads, 0, 0}, part);
-        const auto value = b_.slice(qkv, {0, 2 * heads, 0, 0}, part);
-        const auto weights = softmax(b_, causal_mask(b_, times(spec_.attention_precision, query, key, false, true)));
-        const auto mixed = b_.permute(times(spec_.attention_precision, weights, value), {0, 2, 1, 3});
+        const auto qkv = b_.reshape(product, Shape{{batch_, spec_.context, joint_heads(), size}});
+        const auto mixed = b_.permute(attended(b_.permute(qkv, {0, 2, 1, 3})), {0, 2, 1, 3});
         const auto output = matrix("attn.w_o", width, width, residual_deviation());
         const auto output_bias = vector("attn.b_o", width, 0.0F);
         const auto joined = b_.reshape(mixed, matrix_shape(rows(), width));
         return adapted("attn.w_o", joined, linear(joined, output, output_bias));
     }
 
+    // [batch,heads,context,size] of queries, keys and values [batch,joint_heads(),context,size].
+    Value attended(Value qkv) {
+        const std::uint32_t heads = spec_.heads;
+        const std::uint32_t groups = spec_.key_heads();
+        const Shape asked{{batch_, heads, spec_.context, head_size()}};
+        const Shape read{{batch_, groups, spec_.context, head_size()}};
+        if (groups == heads && !is_rotary()) {
+            // As attention() has it, in the order of nodes that programs of such models always had.
+            const auto scale = b_.constant(inverse_root(head_size()));
+            const auto query = b_.mul(b_.slice(qkv, {0, 0, 0, 0}, asked), scale);
+            const auto key = b_.slice(qkv, {0, heads, 0, 0}, read);
+            const auto value = b_.slice(qkv, {0, 2 * heads, 0, 0}, read);
+            const auto weights =
+                softmax(b_, causal_mask(b_, times(spec_.attention_precision, query, key, false, true)));
+            return times(spec_.attention_precision, weights, value);
+        }
+        auto query = b_.slice(qkv, {0, 0, 0, 0}, asked);
+        auto key = b_.slice(qkv, {0, heads, 0, 0}, read);
+        const auto value = b_.slice(qkv, {0, heads + groups, 0, 0}, read);
+        if (is_rotary()) {
+            query = rotary(b_, query, kRotaryBase);
+            key = rotary(b_, key, kRotaryBase);
+        }
+        return program::attention(b_, query, key, value, true);
+    }
+
+    Value activated(Value x) {
+        switch (spec_.activation) {
+            case TransformerSpec::Activation::gelu:
+                return gelu(b_, x);
+            case TransformerSpec::Activation::relu:
+                return relu(b_, x);
+            case TransformerSpec::Activation::silu:
+            case TransformerSpec::Activation::swiglu:  // of the gate
+                return silu(b_, x);
+        }
+        return {};
+    }
+
     Value mlp(Value x) {
-        const std::uint32_t hidden = spec_.width * spec_.mlp_ratio;
-        const auto in = matrix("mlp.w_in", spec_.width, hidden, weight_deviation());
-        const auto before = linear(x, in, vector("mlp.b_in", hidden, 0.0F));
-        const auto h = gelu(b_, adapted("mlp.w_in", x, before));
-        const auto out = matrix("mlp.w_out", hidden, spec_.width, residual_deviation());
+        if (is_gated()) {
+            const auto gate = matrix("mlp.w_gate", spec_.width, hidden(), weight_deviation());
+            const auto open = activated(adapted("mlp.w_gate", x, times(spec_.precision, x, gate)));
+            const auto in = matrix("mlp.w_in", spec_.width, hidden(), weight_deviation());
+            const auto h = b_.mul(open, adapted("mlp.w_in", x, times(spec_.precision, x, in)));
+            const auto out = matrix("mlp.w_out", hidden(), spec_.width, residual_deviation());
+            return adapted("mlp.w_out", h, times(spec_.precision, h, out));
+        }
+        const auto in = matrix("mlp.w_in", spec_.width, hidden(), weight_deviation());
+        const auto before = linear(x, in, vector("mlp.b_in", hidden(), 0.0F));
+        const auto h = activated(adapted("mlp.w_in", x, before));
+        const auto out = matrix("mlp.w_out", hidden(), spec_.width, residual_deviation());
         return adapted("mlp.w_out", h, linear(h, out, vector("mlp.b_out", spec_.width, 0.0F)));
     }
 
     Builder& b_;
     const TransformerSpec& spec_;
     std::uint32_t batch_;
+    const LayersPass& pass_;
     std::vector<Parameter>& parameters_;
     ByteProducts bytes_;
     std::string prefix_;
+    std::uint32_t drops_ = 0;
     std::map<std::string, Adapter> adapters_;  // by the matrix
 };
 
 }  // namespace
 
 Value transformer_logits(Builder& b, const TransformerSpec& spec, std::uint32_t batch, Value tokens,
-                         std::vector<Parameter>& parameters, Value key) {
-    return Model(b, spec, batch, parameters, key).logits(tokens);
+                         const LayersPass& pass, std::vector<Parameter>& parameters) {
+    return Model(b, spec, batch, pass, parameters).logits(tokens);
 }
 
 }  // namespace quern::compute::program

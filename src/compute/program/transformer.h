@@ -1,4 +1,4 @@
-// The character-level transformer as builder code: parameters and the logits of a batch of windows. Used by
+// The transformer as builder code: parameters and the logits of a batch of windows. Used by
 // architecture.cpp.
 #pragma once
 
@@ -11,9 +11,9 @@
 namespace quern::compute::program {
 
 // Declares the model's parameters and computes the logits [1,1,batch*context,vocabulary] of tokens
-// i32 [1,1,1,batch*context] (batch windows, one after another). Parameters are appended to `parameters`. key: i32
-// [1,1,1,4], another one each step, for the gradients of products in bytes.
+// i32 [1,1,1,batch*context] (batch windows, one after another). Parameters are appended to `parameters`. The key of
+// `pass` is for dropout and for the gradients of products in bytes; without one nothing is dropped.
 [[nodiscard]] Value transformer_logits(Builder& b, const TransformerSpec& spec, std::uint32_t batch, Value tokens,
-                                       std::vector<Parameter>& parameters, Value key = {});
+                                       const LayersPass& pass, std::vector<Parameter>& parameters);
 
 }  // namespace quern::compute::program

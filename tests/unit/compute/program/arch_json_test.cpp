@@ -80,6 +80,49 @@ TEST(ArchJson, reads_what_may_be_left_out) {
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":true"), "arch.wrong_type");
 }
 
+TEST(ArchJson, reads_options_of_transformers) {
+    const auto with = [](const std::string& fields) { return "\"layers\":1," + fields; };
+    const auto plain = parse_architecture(kGood);
+    ASSERT_TRUE(plain);
+    const auto spelled = parse_architecture(replaced(
+        "\"layers\":1", with(R"("positions":"learned","norm":"layer","activation":"gelu","kv_heads":2,"dropout":0)")));
+    ASSERT_TRUE(spelled) << spelled.error().to_string();
+    EXPECT_EQ(vm::tensor::program_root(build_training_program(*spelled)->program),
+              vm::tensor::program_root(build_training_program(*plain)->program));
+    const auto other = parse_architecture(
+        replaced("\"layers\":1",
+                 with(R"("positions":"rotary","norm":"rms","activation":"swiglu","kv_heads":1,"dropout":0.25)")));
+    ASSERT_TRUE(other) << other.error().to_string();
+    TransformerSpec wanted{1, 8, 2, 6, 2, 11};
+    wanted.positions = TransformerSpec::Positions::rotary;
+    wanted.norm = TransformerSpec::Norm::rms;
+    wanted.activation = TransformerSpec::Activation::swiglu;
+    wanted.kv_heads = 1;
+    wanted.dropout = 0.25F;
+    EXPECT_EQ(other->transformer(), wanted);
+    for (const auto& [name, activation] :
+         {std::pair("relu", TransformerSpec::Activation::relu), std::pair("silu", TransformerSpec::Activation::silu)}) {
+        const auto found = parse_architecture(
+            replaced("\"layers\":1", with(std::string(R"("positions":"none","activation":")") + name + "\"")));
+        ASSERT_TRUE(found) << found.error().to_string();
+        EXPECT_EQ(found->transformer().activation, activation);
+        EXPECT_EQ(found->transformer().positions, TransformerSpec::Positions::none);
+    }
+    const auto error = [&](const std::string& fields) { return error_with("\"layers\":1", with(fields)); };
+    EXPECT_EQ(error(R"("positions":"alibi")"), "arch.unknown_positions");
+    EXPECT_EQ(error(R"("norm":"batch")"), "arch.unknown_norm");
+    EXPECT_EQ(error(R"("activation":"geglu")"), "arch.unknown_activation");
+    EXPECT_EQ(error(R"("norm":1)"), "arch.wrong_type");
+    EXPECT_EQ(error(R"("kv_heads":0)"), "arch.out_of_range");
+    EXPECT_EQ(error(R"("kv_heads":3)"), "arch.heads_do_not_divide");
+    EXPECT_EQ(error(R"("kv_heads":null)"), "arch.wrong_type");
+    EXPECT_EQ(error(R"("dropout":1)"), "arch.out_of_range");
+    EXPECT_EQ(error(R"("dropout":-0.1)"), "arch.out_of_range");
+    EXPECT_EQ(error(R"("dropout":"0.1")"), "arch.wrong_type");
+    std::string odd = replaced("\"d_model\":8", R"("d_model":6,"positions":"rotary")");
+    EXPECT_EQ(parse_architecture(odd).error().name, "arch.odd_head_size");
+}
+
 TEST(ArchJson, rounds_decimals_to_binary32_once) {
     // Just above the middle between 1 and the next float: rounding to double first would land on the middle and then
     // go to even, which is 1.
@@ -108,7 +151,7 @@ TEST(ArchJson, names_what_is_wrong) {
     EXPECT_EQ(error_with("\"layers\":1,", ""), "arch.missing_field");
     EXPECT_EQ(error_with("\"batch\":3,", ""), "arch.missing_field");
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"layers\":1"), "arch.not_json");
-    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"dropout\":0"), "arch.unknown_field");
+    EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"rope\":0"), "arch.unknown_field");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"epochs\":1"), "arch.unknown_field");
     EXPECT_EQ(error_with("\"elements\":121", "\"elements\":121,\"x\":null"), "arch.unknown_field");
     EXPECT_EQ(error_with("\"type\":\"adamw\"", "\"type\":\"sgd\""), "arch.unknown_field");  // betas are Adam's

@@ -36,7 +36,7 @@ Expected<BuiltProgram> training(const TransformerSpec& spec, OptimizerConfig::Ty
     const auto targets = b.slot("targets", DType::i32, matrix_shape(spec.context, 1), Initializer::zeros());
     b.set_loss_slot(reported);
     std::vector<Parameter> parameters;
-    const auto logits = transformer_logits(b, spec, 1, tokens, parameters);
+    const auto logits = transformer_logits(b, spec, 1, tokens, LayersPass{}, parameters);
     const auto loss = cross_entropy(b, logits, targets);
     const auto trained = parameter_gradients(b, loss, parameters);
     OptimizerConfig config;
@@ -54,6 +54,21 @@ TEST(NodeOrder, of_models_is_that_of_their_code) {
     EXPECT_EQ(order_of(build_forward_program(spec_of(false, 0))), "ca125c9735b81c3a");
     EXPECT_EQ(order_of(build_forward_program(spec_of(true, 0))), "8771affbd1f3d499");
     EXPECT_EQ(order_of(build_forward_program(spec_of(false, 2))), "4bc8be89b3a7e518");
+}
+
+// A model as Llama's, whose options are not those of the first.
+TransformerSpec other_spec() {
+    TransformerSpec spec{1, 8, 2, 4, 2, 5};
+    spec.positions = TransformerSpec::Positions::rotary;
+    spec.norm = TransformerSpec::Norm::rms;
+    spec.activation = TransformerSpec::Activation::swiglu;
+    spec.kv_heads = 1;
+    return spec;
+}
+
+TEST(NodeOrder, of_models_with_options_is_that_of_their_code) {
+    EXPECT_EQ(order_of(build_forward_program(other_spec())), "34bfbeb944062061");
+    EXPECT_EQ(order_of(training(other_spec(), OptimizerConfig::Type::adamw)), "e3da26751b358570");
 }
 
 TEST(NodeOrder, of_training_is_that_of_its_code) {
