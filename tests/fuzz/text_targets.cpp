@@ -198,6 +198,10 @@ std::vector<Seed> seeds_architecture() {
                             R"("heads":4,"context":4,"mlp_ratio":1,"vocab":9,"positions":"rotary","norm":"rms",)"
                             R"("activation":"swiglu","kv_heads":2,"dropout":0.1},"data":{"dtype":"u8","elements":21},)"
                             R"("batch":2,"optimizer":{"type":"sgd","lr":0.1}})"),
+        text_seed("experts", R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,)"
+                             R"("heads":1,"context":5,"mlp_ratio":1,"vocab":4,"experts":{"count":3,"top":2,)"
+                             R"("capacity_factor":0.75,"balance":0.1}},"data":{"dtype":"u8","elements":11},"batch":1,)"
+                             R"("optimizer":{"type":"sgd","lr":0.1}})"),
         text_seed("momentum",
                   R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":2,"d_model":4,)"
                   R"("heads":4,"context":2,"mlp_ratio":1,"vocab":3},"data":{"dtype":"i32","elements":7},"batch":1,)"

@@ -225,6 +225,16 @@ constexpr std::pair<std::string_view, TransformerSpec::Activation> kActivations[
     {"swiglu", TransformerSpec::Activation::swiglu},
 };
 
+Status read_experts(Fields fields, ExpertsSpec& experts) {
+    QUERN_CHECK(fields.size("count", experts.count));
+    if (experts.count == 0) return fail("arch.out_of_range", fields.name("count") + " is 0");
+    QUERN_CHECK(fields.optional_size("top", experts.top));
+    QUERN_CHECK(
+        fields.optional_number("capacity_factor", experts.capacity_factor, kMinCapacityFactor, kMaxCapacityFactor));
+    QUERN_CHECK(fields.optional_number("balance", experts.balance, 0.0F, kMaxBalance));
+    return fields.finish();
+}
+
 Status read_model(Fields fields, TransformerSpec& model) {
     QUERN_CHECK(fields.size("layers", model.layers));
     QUERN_CHECK(fields.size("d_model", model.width));
@@ -247,6 +257,10 @@ Status read_model(Fields fields, TransformerSpec& model) {
         if (model.kv_heads == 0) return fail("arch.out_of_range", fields.name("kv_heads") + " is 0");
     }
     QUERN_CHECK(fields.optional_number("dropout", model.dropout, 0.0F, 1.0F));
+    if (fields.find("experts") != nullptr) {
+        QUERN_TRY(Fields experts, fields.object("experts"));
+        QUERN_CHECK(read_experts(std::move(experts), model.experts));
+    }
     return fields.finish();
 }
 

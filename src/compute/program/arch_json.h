@@ -13,7 +13,8 @@ inline constexpr std::size_t kMaxArchitectureBytes = 64U << 10;
 // {"format": "quern-arch-1",
 //  "model": {"type": "char_transformer", "layers", "d_model", "heads", "context", "mlp_ratio", "vocab",
 //            "tie_embeddings", "adapter_rank", "adapter_scale", "positions": "learned" | "rotary" | "none",
-//            "norm": "layer" | "rms", "activation": "gelu" | "relu" | "silu" | "swiglu", "kv_heads", "dropout"},
+//            "norm": "layer" | "rms", "activation": "gelu" | "relu" | "silu" | "swiglu", "kv_heads", "dropout",
+//            "experts": {"count", "top", "capacity_factor", "balance"}},
 //  "data": {"dtype", "elements"}, "batch", "accumulate",
 //  "optimizer": {"type": "adamw" | "adam" | "lion" | "momentum" | "sgd", "lr", "weight_decay", "warmup", "total_steps",
 //                "schedule", "final_lr", "grad_clip"; adamw, adam, lion: "betas": [b1, b2]; adamw, adam: "eps";

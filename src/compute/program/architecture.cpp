@@ -1,5 +1,7 @@
 #include "compute/program/architecture.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,22 @@ Status check_range(std::string_view what, std::uint32_t value, std::uint32_t low
     if (value >= low && value <= high) return {};
     return fail("arch.out_of_range", std::string(what) + " is " + std::to_string(value) + ", may be " +
                                          std::to_string(low) + " to " + std::to_string(high));
+}
+
+Status check_experts(const TransformerSpec& model) {
+    const ExpertsSpec& experts = model.experts;
+    if (experts.count == 0) return {};
+    QUERN_CHECK(check_range("model.experts.count", experts.count, 1, kMaxExperts));
+    QUERN_CHECK(check_range("model.experts.top", experts.top, 1, std::min(2U, experts.count)));
+    if (!(experts.capacity_factor >= kMinCapacityFactor && experts.capacity_factor < kMaxCapacityFactor))
+        return fail("arch.out_of_range", "model.experts.capacity_factor is " + std::to_string(experts.capacity_factor));
+    if (!(experts.balance >= 0.0F && experts.balance < kMaxBalance))
+        return fail("arch.out_of_range", "model.experts.balance is " + std::to_string(experts.balance));
+    if (model.precision == TransformerSpec::Precision::int8)
+        return fail("arch.experts_in_f32", "model.precision is of the matrices of one MLP");
+    if (model.adapter_rank != 0)
+        return fail("arch.adapters_of_experts", "model.adapter_rank goes beside the matrices of one MLP");
+    return {};
 }
 
 Status check_model(const TransformerSpec& model) {
@@ -41,7 +59,7 @@ Status check_model(const TransformerSpec& model) {
         return fail("arch.odd_head_size", "rotary positions of heads of " + std::to_string(model.width / model.heads));
     if (!(model.dropout >= 0.0F && model.dropout < 1.0F))
         return fail("arch.out_of_range", "model.dropout is " + std::to_string(model.dropout));
-    return {};
+    return check_experts(model);
 }
 
 // Sizes of the largest tensors of a step; the builder would refuse them later, with less to say about it.
@@ -55,6 +73,14 @@ Status check_sizes(const TransformerSpec& model, std::uint64_t batch) {
         return fail("arch.too_large", "the MLP's activations");
     if (!fits(rows, 3ULL * model.width)) return fail("arch.too_large", "batch * context * 3 d_model");
     if (!fits(rows * model.heads, model.context)) return fail("arch.too_large", "attention scores");
+    if (model.experts.count == 0) return {};
+    const std::uint64_t hidden = std::uint64_t{model.width} * model.mlp_ratio;
+    if (!fits(std::uint64_t{model.experts.count} * model.width, hidden))
+        return fail("arch.too_large", "the matrices of " + std::to_string(model.experts.count) + " experts");
+    if (!fits(rows, model.experts.count)) return fail("arch.too_large", "batch * context * experts");
+    if (!fits(batch * model.expert_capacity() * model.experts.count, hidden))
+        return fail("arch.too_large", "the experts' activations, of " + std::to_string(model.expert_capacity()) +
+                                          " places a window and expert");
     return {};
 }
 
@@ -120,6 +146,14 @@ Status check_sizes(const LayersSpec& model, std::uint64_t batch) {
 
 }  // namespace
 
+std::uint32_t TransformerSpec::expert_capacity() const {
+    // The product is exact, the quotient rounded once.
+    const double tokens =
+        static_cast<double>(experts.capacity_factor) * static_cast<double>(std::uint64_t{experts.top} * context);
+    const double each = std::ceil(tokens / experts.count);
+    return each < context ? static_cast<std::uint32_t>(std::max(each, 1.0)) : context;
+}
+
 bool takes_windows(const Architecture& architecture) {
     return architecture.is_transformer() || architecture.layers().is_next_token();
 }
@@ -165,6 +199,7 @@ struct Forward {
     Value outputs;
     Value targets;
     Value loss;
+    Value objective;  // what is differentiated; invalid: the loss
     LayersSlots slots;
 };
 
@@ -186,9 +221,12 @@ Forward forward(Builder& b, const Architecture& architecture, const TransformerS
     Forward result;
     LayersPass pass{number.valid(), {}};
     if (pass.training && (model.has_byte_products() || model.dropout != 0.0F)) pass.key = drawing_key(b, number);
-    result.outputs = transformer_logits(b, model, batch, tokens, pass, result.slots.parameters);
+    const TransformerOutputs outputs = transformer(b, model, batch, tokens, pass, result.slots.parameters);
+    result.outputs = outputs.logits;
     result.targets = targets;
     result.loss = cross_entropy(b, result.outputs, targets);
+    if (outputs.balance.valid() && model.experts.balance != 0.0F)
+        result.objective = b.fma(outputs.balance, b.constant(model.experts.balance), result.loss);
     return result;
 }
 
@@ -311,7 +349,8 @@ Training forward_and_backward(const Architecture& architecture, bool accumulates
     t.loss = result.loss;
     t.statistics = std::move(result.slots.statistics);
 
-    t.parameters = parameter_gradients(b, t.loss, result.slots.parameters);
+    const Value objective = result.objective.valid() ? result.objective : t.loss;
+    t.parameters = parameter_gradients(b, objective, result.slots.parameters);
     if (accumulates)
         for (const ParameterGradient& each : t.parameters)
             t.sums.gradients.push_back(
@@ -395,8 +434,8 @@ Expected<BuiltProgram> build_forward_program(const TransformerSpec& spec) {
         b.slot("probabilities", DType::f32, matrix_shape(spec.context, spec.vocabulary), Initializer::zeros());
     b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
     std::vector<Parameter> parameters;
-    const auto logits = transformer_logits(b, spec, 1, tokens, LayersPass{false, {}}, parameters);
-    b.update(chances, softmax(b, b.mul(logits, inverse)));
+    const auto outputs = transformer(b, spec, 1, tokens, LayersPass{false, {}}, parameters);
+    b.update(chances, softmax(b, b.mul(outputs.logits, inverse)));
     return b.finish();
 }
 

@@ -26,9 +26,24 @@ inline constexpr std::uint32_t kMaxMlpRatio = 16;
 inline constexpr std::uint32_t kMaxVocabulary = 1U << 17;
 inline constexpr std::uint32_t kMaxBatch = 1U << 14;
 inline constexpr std::uint32_t kMaxAdapterRank = 256;
+inline constexpr std::uint32_t kMaxExperts = 256;
+inline constexpr float kMinCapacityFactor = 0x1p-10F;
+inline constexpr float kMaxCapacityFactor = 256.0F;
+inline constexpr float kMaxBalance = 1e3F;
 inline constexpr std::uint32_t kMaxImageSide = 1U << 12;
 inline constexpr std::uint32_t kMaxFeatures = 1U << 20;  // of an example's row, channels and outputs as well
 inline constexpr std::uint32_t kMaxAccumulate = 1U << 12;
+
+// In the place of each MLP as many as `count`, of which each token goes through `top` (experts.h).
+struct ExpertsSpec {
+    std::uint32_t count = 0;  // 0: one MLP for all tokens
+    std::uint32_t top = 1;    // 1 (Switch) or 2 (GShard)
+    // How many times the tokens of a window that an expert would be given if all were given as many.
+    float capacity_factor = 1.25F;
+    float balance = 0.01F;  // of each layer's balance loss in what is differentiated; the reported loss is without
+
+    bool operator==(const ExpertsSpec&) const = default;
+};
 
 // Decoder-only transformer in GPT-2's pre-norm form.
 struct TransformerSpec {
@@ -70,7 +85,10 @@ struct TransformerSpec {
     std::uint32_t kv_heads = 0;
     // In training, of the embeddings and of what each residual branch gives (Vaswani et al., arXiv 1706.03762, 5.4).
     float dropout = 0.0F;
+    ExpertsSpec experts{};
 
+    // Places of an expert for the tokens of a window: ceil(capacity_factor * top * context / count), at most context.
+    [[nodiscard]] std::uint32_t expert_capacity() const;
     [[nodiscard]] std::uint32_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
 
     bool operator==(const TransformerSpec&) const = default;
@@ -129,7 +147,8 @@ struct Architecture {
 [[nodiscard]] bool takes_windows(const Architecture& architecture);
 
 // Errors: arch.out_of_range, arch.heads_do_not_divide, arch.odd_head_size (rotary positions turn pairs),
-// arch.attention_in_f32 (attention_precision is of plain attention), arch.too_large, arch.unknown_dtype,
+// arch.attention_in_f32 (attention_precision is of plain attention), arch.experts_in_f32 (precision is of one MLP's
+// matrices), arch.adapters_of_experts (adapters go beside them), arch.too_large, arch.unknown_dtype,
 // arch.wrong_data (data tensors that do not fit one another or the model), arch.wrong_loss (the next token of what is
 // no row of tokens), arch.no_network (the file that is named was not read).
 [[nodiscard]] Status check_architecture(const Architecture& architecture);

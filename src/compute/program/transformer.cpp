@@ -5,6 +5,7 @@
 
 #include "compute/program/attention.h"
 #include "compute/program/composite.h"
+#include "compute/program/experts.h"
 #include "compute/program/quantized.h"
 
 namespace quern::compute::program {
@@ -26,6 +27,12 @@ public:
           std::vector<Parameter>& parameters)
         : b_(b), spec_(spec), batch_(batch), pass_(pass), parameters_(parameters), bytes_(pass.key) {}
 
+    TransformerOutputs outputs(Value tokens) {
+        const auto result = logits(tokens);
+        return {result, balance_};
+    }
+
+private:
     Value logits(Value tokens) {
         const std::uint32_t width = spec_.width;
         if (spec_.adapter_rank != 0) declare_adapters();
@@ -36,7 +43,8 @@ public:
         for (std::uint32_t layer = 0; layer < spec_.layers && !b_.failed(); ++layer) {
             prefix_ = "h." + std::to_string(layer) + ".";
             x = b_.add(x, dropped(attention(norm("ln_1", x))));
-            x = b_.add(x, dropped(mlp(norm("ln_2", x))));
+            const auto normed = norm("ln_2", x);
+            x = b_.add(x, dropped(spec_.experts.count == 0 ? mlp("mlp", 1, normed) : mixture(normed)));
         }
         prefix_.clear();
         if (spec_.tied) return times(spec_.head_precision, norm("ln_f", x), table, false, true);
@@ -44,7 +52,6 @@ public:
         return times(spec_.head_precision, norm("ln_f", x), head);
     }
 
-private:
     [[nodiscard]] std::uint32_t rows() const { return batch_ * spec_.context; }
     [[nodiscard]] bool is_rotary() const { return spec_.positions == TransformerSpec::Positions::rotary; }
     [[nodiscard]] bool is_gated() const { return spec_.activation == TransformerSpec::Activation::swiglu; }
@@ -196,20 +203,36 @@ private:
         return {};
     }
 
-    Value mlp(Value x) {
+    // Of `count` MLPs side by side, each of its own rows: x [1,count,rows,d_model].
+    Value mlp(const std::string& name, std::uint32_t count, Value x) {
+        const auto matrices = [&](const std::string& part, std::uint32_t rows, std::uint32_t columns, float deviation) {
+            return parameter(name + part, Shape{{1, count, rows, columns}}, Initializer::normal(deviation), true);
+        };
+        const auto vectors = [&](const std::string& part, std::uint32_t size) {
+            return parameter(name + part, Shape{{1, count, 1, size}}, Initializer::zeros(), false);
+        };
         if (is_gated()) {
-            const auto gate = matrix("mlp.w_gate", spec_.width, hidden(), weight_deviation());
-            const auto open = activated(adapted("mlp.w_gate", x, times(spec_.precision, x, gate)));
-            const auto in = matrix("mlp.w_in", spec_.width, hidden(), weight_deviation());
-            const auto h = b_.mul(open, adapted("mlp.w_in", x, times(spec_.precision, x, in)));
-            const auto out = matrix("mlp.w_out", hidden(), spec_.width, residual_deviation());
-            return adapted("mlp.w_out", h, times(spec_.precision, h, out));
+            const auto gate = matrices(".w_gate", spec_.width, hidden(), weight_deviation());
+            const auto open = activated(adapted(name + ".w_gate", x, times(spec_.precision, x, gate)));
+            const auto in = matrices(".w_in", spec_.width, hidden(), weight_deviation());
+            const auto h = b_.mul(open, adapted(name + ".w_in", x, times(spec_.precision, x, in)));
+            const auto out = matrices(".w_out", hidden(), spec_.width, residual_deviation());
+            return adapted(name + ".w_out", h, times(spec_.precision, h, out));
         }
-        const auto in = matrix("mlp.w_in", spec_.width, hidden(), weight_deviation());
-        const auto before = linear(x, in, vector("mlp.b_in", hidden(), 0.0F));
-        const auto h = activated(adapted("mlp.w_in", x, before));
-        const auto out = matrix("mlp.w_out", hidden(), spec_.width, residual_deviation());
-        return adapted("mlp.w_out", h, linear(h, out, vector("mlp.b_out", spec_.width, 0.0F)));
+        const auto in = matrices(".w_in", spec_.width, hidden(), weight_deviation());
+        const auto before = linear(x, in, vectors(".b_in", hidden()));
+        const auto h = activated(adapted(name + ".w_in", x, before));
+        const auto out = matrices(".w_out", hidden(), spec_.width, residual_deviation());
+        return adapted(name + ".w_out", h, linear(h, out, vectors(".b_out", spec_.width)));
+    }
+
+    Value mixture(Value x) {
+        const std::uint32_t count = spec_.experts.count;
+        const auto router = matrix("experts.w_router", spec_.width, count, weight_deviation());
+        const auto scores = b_.reshape(b_.matmul(x, router), Shape{{1, batch_, spec_.context, count}});
+        const Routing routing = route(b_, scores, spec_.experts.top, spec_.expert_capacity());
+        balance_ = balance_.valid() ? b_.add(balance_, routing.balance) : routing.balance;
+        return combine(b_, mlp("experts", count, dispatch(b_, x, routing)), routing);
     }
 
     Builder& b_;
@@ -220,14 +243,15 @@ private:
     ByteProducts bytes_;
     std::string prefix_;
     std::uint32_t drops_ = 0;
+    Value balance_;
     std::map<std::string, Adapter> adapters_;  // by the matrix
 };
 
 }  // namespace
 
-Value transformer_logits(Builder& b, const TransformerSpec& spec, std::uint32_t batch, Value tokens,
-                         const LayersPass& pass, std::vector<Parameter>& parameters) {
-    return Model(b, spec, batch, pass, parameters).logits(tokens);
+TransformerOutputs transformer(Builder& b, const TransformerSpec& spec, std::uint32_t batch, Value tokens,
+                               const LayersPass& pass, std::vector<Parameter>& parameters) {
+    return Model(b, spec, batch, pass, parameters).outputs(tokens);
 }
 
 }  // namespace quern::compute::program

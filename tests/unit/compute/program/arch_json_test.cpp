@@ -123,6 +123,48 @@ TEST(ArchJson, reads_options_of_transformers) {
     EXPECT_EQ(parse_architecture(odd).error().name, "arch.odd_head_size");
 }
 
+TEST(ArchJson, reads_experts) {
+    const auto with = [](const std::string& fields) { return "\"layers\":1,\"experts\":" + fields; };
+    const auto plain = parse_architecture(replaced("\"layers\":1", with(R"({"count":4})")));
+    ASSERT_TRUE(plain) << plain.error().to_string();
+    EXPECT_EQ(plain->transformer().experts, (ExpertsSpec{4, 1, 1.25F, 0.01F}));
+    const auto all = parse_architecture(
+        replaced("\"layers\":1", with(R"({"count":256,"top":2,"capacity_factor":0.5,"balance":0})")));
+    ASSERT_TRUE(all) << all.error().to_string();
+    EXPECT_EQ(all->transformer().experts, (ExpertsSpec{256, 2, 0.5F, 0.0F}));
+    const auto error = [&](const std::string& fields) { return error_with("\"layers\":1", with(fields)); };
+    EXPECT_EQ(error("{}"), "arch.missing_field");
+    EXPECT_EQ(error("4"), "arch.wrong_type");
+    EXPECT_EQ(error("null"), "arch.wrong_type");
+    EXPECT_EQ(error(R"({"count":0})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":257})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":-1})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":4294967296})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":4.0})"), "arch.wrong_type");
+    EXPECT_EQ(error(R"({"count":4,"top":0})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":4,"top":3})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":1,"top":2})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":4,"capacity_factor":0})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":4,"capacity_factor":256})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":4,"capacity_factor":"1"})"), "arch.wrong_type");
+    EXPECT_EQ(error(R"({"count":4,"balance":-1})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":4,"balance":1000})"), "arch.out_of_range");
+    EXPECT_EQ(error(R"({"count":4,"jitter":0})"), "arch.unknown_field");
+    EXPECT_EQ(error(R"({"count":4},"adapter_rank":2)"), "arch.adapters_of_experts");
+    EXPECT_EQ(error(R"({"count":4},"adapter_rank":0)"), "none");
+    std::string large = replaced("\"d_model\":8", R"("d_model":8192,"experts":{"count":256})");
+    EXPECT_EQ(parse_architecture(large).error().name, "arch.too_large") << "matrices";
+    large = replaced("\"context\":6", R"("context":4096,"experts":{"count":256,"capacity_factor":255})");
+    for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"batch\":3", "\"batch\":64"},
+                                   std::pair<std::string, std::string>{"\"d_model\":8", "\"d_model\":32"},
+                                   std::pair<std::string, std::string>{"\"elements\":121", "\"elements\":9000"}})
+        large.replace(large.find(from), from.size(), to);
+    const auto refused = parse_architecture(large);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().to_string(),
+              "arch.too_large: the experts' activations, of 4080 places a window and expert");
+}
+
 TEST(ArchJson, rounds_decimals_to_binary32_once) {
     // Just above the middle between 1 and the next float: rounding to double first would land on the middle and then
     // go to even, which is 1.

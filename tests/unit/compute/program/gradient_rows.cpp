@@ -9,6 +9,7 @@
 #include "compute/program/attention.h"
 #include "compute/program/autodiff.h"
 #include "compute/program/composite.h"
+#include "compute/program/experts.h"
 #include "compute/program/image.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/recurrent.h"
@@ -287,6 +288,30 @@ void add_attention(Table& table) {
               [](Builder& b, Inputs x) { return softmax(b, causal_mask(b, x[0])); });
 }
 
+// Through gates, what is dispatched and the balance; choices are constants. Some tokens have no place.
+void add_experts(Table& table) {
+    constexpr std::uint32_t kExperts = 3;
+    constexpr std::uint32_t kCapacity = 9;
+    constexpr std::uint32_t kTokens = 2 * 34;
+    const Shape logits{{1, 2, kTokens / 2, kExperts}};
+    table.add("sum_of_earlier_rows", "", {Shape{{2, 1, 35, 3}}},
+              [](Builder& b, Inputs x) { return sum_of_earlier_rows(b, b.mul(x[0], x[0])); });
+    for (const std::uint32_t top : {1U, 2U}) {
+        const std::string what = top == 1 ? "one" : "two";
+        table.add("route", what, {logits}, [=](Builder& b, Inputs x) {
+            const Routing routing = route(b, x[0], top, kCapacity);
+            const auto gates = top == 1 ? routing.gates[0] : b.concat(routing.gates[0], routing.gates[1], 3);
+            return b.add(gates, routing.balance);
+        });
+        table.add("dispatch", what, {matrix_shape(kTokens, 2), logits}, [=](Builder& b, Inputs x) {
+            const Routing routing = route(b, x[1], top, kCapacity);
+            return b.mul(dispatch(b, x[0], routing), routing.balance);
+        });
+        table.add("combine", what, {Shape{{1, kExperts, 2 * kCapacity, 2}}, logits},
+                  [=](Builder& b, Inputs x) { return combine(b, x[0], route(b, x[1], top, kCapacity)); });
+    }
+}
+
 }  // namespace
 
 std::vector<GradientRow> op_rows() {
@@ -334,6 +359,7 @@ std::vector<GradientRow> composite_rows() {
     add_images(table);
     add_attention(table);
     add_recurrent(table);
+    add_experts(table);
     return std::move(table.rows);
 }
 

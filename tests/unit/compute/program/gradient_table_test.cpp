@@ -147,8 +147,8 @@ TEST(GradientTable, has_a_row_for_each_composite) {
     std::set<std::string> rows;
     for (const GradientRow& row : test::composite_rows()) rows.emplace(row.of());
     std::set<std::string> wanted;
-    const std::regex declaration(R"(\]\] (?:Value|Images|BatchNormed|LstmState) (\w+)\(Builder& b)");
-    for (const char* header : {"composite.h", "image.h", "attention.h", "recurrent.h"}) {
+    const std::regex declaration(R"(\]\] (?:Value|Images|BatchNormed|LstmState|Routing) (\w+)\(Builder& b)");
+    for (const char* header : {"composite.h", "image.h", "attention.h", "recurrent.h", "experts.h"}) {
         const auto text = fs::read_text_file(std::string(QUERN_PROGRAM_HEADERS "/") + header, 1 << 20);
         ASSERT_TRUE(text) << text.error().to_string();
         const auto before = wanted.size();

@@ -36,7 +36,7 @@ Expected<BuiltProgram> training(const TransformerSpec& spec, OptimizerConfig::Ty
     const auto targets = b.slot("targets", DType::i32, matrix_shape(spec.context, 1), Initializer::zeros());
     b.set_loss_slot(reported);
     std::vector<Parameter> parameters;
-    const auto logits = transformer_logits(b, spec, 1, tokens, LayersPass{}, parameters);
+    const auto logits = transformer(b, spec, 1, tokens, LayersPass{}, parameters).logits;
     const auto loss = cross_entropy(b, logits, targets);
     const auto trained = parameter_gradients(b, loss, parameters);
     OptimizerConfig config;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace quern::compute::program::test {
@@ -124,21 +125,74 @@ double PlainTransformer::activated(double x) const {
     return 0;
 }
 
-Doubles PlainTransformer::mlp(const std::string& layer, const Doubles& x) const {
-    Doubles h = times(x, parameter(layer + "mlp.w_in"));
+Doubles PlainTransformer::mlp(const std::string& name, std::size_t index, std::size_t count, const Doubles& x) const {
+    const auto part = [&](const char* of) {
+        const Doubles& all = parameter(name + of);
+        const auto size = static_cast<std::ptrdiff_t>(all.size() / count);
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(index) * size;
+        return Doubles(begin, begin + size);
+    };
+    Doubles h = times(x, part(".w_in"));
     if (spec_.activation == Activation::swiglu) {
-        const Doubles gate = times(x, parameter(layer + "mlp.w_gate"));
+        const Doubles gate = times(x, part(".w_gate"));
         for (std::size_t i = 0; i < h.size(); ++i) h[i] *= activated(gate[i]);
-        return times(h, parameter(layer + "mlp.w_out"));
+        return times(h, part(".w_out"));
     }
-    add_to(h, parameter(layer + "mlp.b_in"));
+    add_to(h, part(".b_in"));
     for (double& each : h) each = activated(each);
-    Doubles output = times(h, parameter(layer + "mlp.w_out"));
-    add_to(output, parameter(layer + "mlp.b_out"));
+    Doubles output = times(h, part(".w_out"));
+    add_to(output, part(".b_out"));
     return output;
 }
 
-std::vector<Doubles> PlainTransformer::logits(const std::vector<std::uint32_t>& tokens) const {
+double ExpertLoad::balance() const {
+    double sum = 0;
+    for (std::size_t e = 0; e < chosen.size(); ++e)
+        sum += chosen[e] / static_cast<double>(tokens) * probabilities[e] / static_cast<double>(tokens);
+    return sum * static_cast<double>(chosen.size());
+}
+
+std::vector<Doubles> PlainTransformer::mixture(const std::string& layer, const std::vector<Doubles>& x,
+                                               ExpertLoad& load) const {
+    const std::size_t experts = spec_.experts.count;
+    load.chosen.resize(experts);
+    load.probabilities.resize(experts);
+    std::vector<std::size_t> asked(experts, 0);  // by the tokens so far
+    std::vector<std::size_t> given(experts, 0);
+    std::vector<Doubles> result;
+    for (const Doubles& row : x) {
+        Doubles chances = times(row, parameter(layer + "experts.w_router"));
+        double sum = 0;
+        for (double& each : chances) sum += each = std::exp(each);
+        for (double& each : chances) each /= sum;
+        std::vector<std::size_t> order(experts);
+        for (std::size_t e = 0; e < experts; ++e) order[e] = e;
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::size_t a, std::size_t c) { return chances[a] > chances[c]; });
+        order.resize(spec_.experts.top);
+        double both = 0;
+        for (const std::size_t e : order) both += chances[e];
+        Doubles output(row.size(), 0);
+        for (const std::size_t e : order) {
+            if (asked[e]++ >= spec_.expert_capacity()) {
+                ++load.dropped;
+                continue;
+            }
+            load.most = std::max(load.most, ++given[e]);
+            const double gate = order.size() == 1 ? chances[e] : chances[e] / both;
+            const Doubles found = mlp(layer + "experts", e, experts, row);
+            for (std::size_t i = 0; i < output.size(); ++i) output[i] += gate * found[i];
+        }
+        result.push_back(std::move(output));
+        ++load.tokens;
+        load.chosen[order[0]] += 1;
+        add_to(load.probabilities, chances);
+    }
+    return result;
+}
+
+std::vector<Doubles> PlainTransformer::logits(const std::vector<std::uint32_t>& tokens,
+                                              std::vector<ExpertLoad>* loads) const {
     const std::size_t width = spec_.width;
     const Doubles& table = parameter("wte");
     std::vector<Doubles> x;
@@ -153,10 +207,19 @@ std::vector<Doubles> PlainTransformer::logits(const std::vector<std::uint32_t>& 
         std::vector<Doubles> before;
         for (const Doubles& row : x) before.push_back(normed(layer + "ln_1", row));
         const auto after = attended(layer, before);
+        before.clear();
         for (std::size_t t = 0; t < x.size(); ++t) {
             add_to(x[t], after[t]);
-            add_to(x[t], mlp(layer, normed(layer + "ln_2", x[t])));
+            before.push_back(normed(layer + "ln_2", x[t]));
         }
+        std::vector<Doubles> branch;
+        if (spec_.experts.count != 0) {
+            ExpertLoad none;
+            branch = mixture(layer, before, loads == nullptr ? none : (*loads)[number]);
+        } else {
+            for (const Doubles& row : before) branch.push_back(mlp(layer + "mlp", 0, 1, row));
+        }
+        for (std::size_t t = 0; t < x.size(); ++t) add_to(x[t], branch[t]);
     }
     std::vector<Doubles> result;
     for (const Doubles& row : x) {

@@ -53,6 +53,11 @@ std::vector<TestModel> models() {
         spec.activation = Activation::swiglu;
         spec.kv_heads = 3;
     });
+    add("an expert of three", [](TransformerSpec& spec) { spec.experts = {3, 1, 1.0F, 0.0F}; });
+    add("two experts of four", [](TransformerSpec& spec) {
+        spec.activation = Activation::swiglu;
+        spec.experts = {4, 2, 0.75F, 0.5F};
+    });
     return result;
 }
 
@@ -117,7 +122,29 @@ TEST(TransformerOptions, give_the_logits_of_plain_loops) {
     }
 }
 
-// As of the plain model: SGD at rate 1 moves a parameter by its gradient.
+// What a step differentiates: its loss, and the balance of the experts of the windows that it took.
+double objective_of(const Program& program, const TransformerSpec& spec, const DoubleState& state,
+                    const vm::tensor::DataSource& data) {
+    const auto outputs = quern::test::evaluate_in_double(program, state, data, kSeed);
+    double sum = outputs[program.updates[program.header.loss_slot]][0];
+    if (spec.experts.count == 0) return sum;
+    const PlainTransformer plain(spec, program, state);
+    std::vector<test::ExpertLoad> loads(spec.layers);
+    for (std::size_t n = 0; n < outputs.size(); ++n) {
+        if (program.nodes[n].op != Op::window) continue;
+        for (std::size_t window = 0; window < kBatch; ++window) {
+            const double* const begin = &outputs[n][window * (spec.context + 1)];
+            (void)plain.logits(std::vector<std::uint32_t>(begin, begin + spec.context), &loads);
+        }
+    }
+    for (const test::ExpertLoad& load : loads) {
+        EXPECT_EQ(load.tokens, std::size_t{kBatch} * spec.context);
+        sum += static_cast<double>(spec.experts.balance) * load.balance();
+    }
+    return sum;
+}
+
+// SGD at rate 1 moves a parameter by its gradient.
 TEST(TransformerOptions, move_parameters_by_the_finite_difference_gradient) {
     auto all = models();
     all.push_back({"dropout", plain_spec()});
@@ -132,7 +159,6 @@ TEST(TransformerOptions, move_parameters_by_the_finite_difference_gradient) {
         const auto built = build_training_program(architecture);
         ASSERT_TRUE(built) << built.error().to_string();
         const Program& program = built->program;
-        const std::size_t loss = program.header.loss_slot;
         DoubleState start = to_doubles(initial_state(*built, 3));
         move_vectors(program, start);
         const DoubleState after = step_in_double(program, start, data, kSeed);
@@ -142,9 +168,9 @@ TEST(TransformerOptions, move_parameters_by_the_finite_difference_gradient) {
                 constexpr double kStep = 1e-5;
                 DoubleState moved = start;
                 moved[s][e] = start[s][e] + kStep;
-                const double up = step_in_double(program, moved, data, kSeed)[loss][0];
+                const double up = objective_of(program, model.spec, moved, data);
                 moved[s][e] = start[s][e] - kStep;
-                const double down = step_in_double(program, moved, data, kSeed)[loss][0];
+                const double down = objective_of(program, model.spec, moved, data);
                 const double expected = (up - down) / (2 * kStep);
                 ASSERT_NEAR(start[s][e] - after[s][e], expected, 1e-6 * (1 + std::fabs(expected)))
                     << program.slots[s].name << " element " << e;
@@ -276,6 +302,7 @@ TEST(TransformerOptions, are_evaluated_as_they_are_trained) {
 
 TEST(TransformerOptions, have_adapters_of_each_matrix_of_a_layer) {
     for (TestModel& model : models()) {
+        if (model.spec.experts.count != 0) continue;
         SCOPED_TRACE(model.name);
         model.spec.adapter_rank = 2;
         const auto built = build_training_program(architecture_of(model.spec));
