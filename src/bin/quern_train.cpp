@@ -10,8 +10,8 @@
 
 #include "base/http_client.h"
 #include "base/log.h"
-#include "bin/out_of_memory.h"
 #include "base/printable.h"
+#include "bin/out_of_memory.h"
 #include "bin/task_options.h"
 #include "bin/terminal.h"
 #include "bin/transfer_options.h"
