@@ -150,7 +150,7 @@ Refusals corrupt_witness(const Game& game, const LeafWitness& good) {
         // Where both operands are one node's, the tile is the other's as well, and what is read is missing.
         tile.operand ^= 1;
         refused_by(what + " operand", {"dispute.bad_witness", "leaf.missing_tile"});
-        tile.operand = 3;
+        tile.operand = vm::tensor::kMaxInputs;
         refused(what + " operand beyond");
         witness = good;
         witness.tiles.erase(witness.tiles.begin() + static_cast<std::ptrdiff_t>(i));

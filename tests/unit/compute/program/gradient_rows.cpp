@@ -343,6 +343,7 @@ std::vector<GradientRow> composite_rows() {
               [](Builder& b, Inputs x) { return cross_entropy(b, x[0], spread(b, matrix_shape(33, 1), 2, 7, 65)); });
     table.add("relu", "", {rows}, [](Builder& b, Inputs x) { return relu(b, x[0]); });
     table.add("silu", "", {rows}, [](Builder& b, Inputs x) { return silu(b, x[0]); });
+    table.add("softplus", "", {rows}, [](Builder& b, Inputs x) { return softplus(b, x[0]); });
     table.add("gelu", "", {rows}, [](Builder& b, Inputs x) { return gelu(b, x[0]); });
     table.add("dropout", "", {rows}, [](Builder& b, Inputs x) { return dropout(b, x[0], b.seed(), 0.4F); });
     table.add("mean_squared_error", "", {rows, rows},
