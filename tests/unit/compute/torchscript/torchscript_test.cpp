@@ -253,7 +253,7 @@ TEST_F(Stand, what_the_child_says_is_not_believed) {
     EXPECT_EQ(error_with("while true; do :; done", 1), "torchscript.too_slow: 1 seconds");
     EXPECT_EQ(error_with("exec 1>&- 2>&-; while true; do :; done", 1), "torchscript.too_slow: 1 seconds");
     EXPECT_EQ(error_with("echo no network"), "onnx.not_onnx: no message of the format");
-    EXPECT_EQ(error_with("exit 0"), "onnx.not_onnx: no message of the format");
+    EXPECT_EQ(error_with("exit 0"), "onnx.not_onnx: no graph");
     EXPECT_EQ(error_with("echo zip.bad_name: ok >&2; exit 1"), "zip.bad_name: ok");
     EXPECT_EQ(starts(error_with("echo wallet.ruined: ok >&2; exit 1"), 19), "torchscript.failed:");
     EXPECT_EQ(starts(error_with("exit 1"), 19), "torchscript.failed:");
