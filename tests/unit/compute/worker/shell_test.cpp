@@ -72,7 +72,7 @@ public:
         context.elapsed_ms = world_.params.min_block_ms;
         chain::exec::BlockExecution execution(world_.params, scratch, context);
         execution.begin();
-        auto tx = transfer(scratch.account_or_empty(sender).nonce, to, 0);
+        auto tx = chain::exec::test::transfer(scratch.account_or_empty(sender).nonce, to, 0);
         tx.data.assign(data.begin(), data.end());
         tx.gas_limit = 6'000'000;
         const auto result = execution.apply(from(sender, tx));
