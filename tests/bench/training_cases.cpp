@@ -194,7 +194,7 @@ void bench_tapped(Bench& bench) {
         bench.add_time("a dispute's run, all outputs hashed" + suffix, timings[2], 1, "training step", &timings[0]);
     }
     add_memory(bench, "the demo's", training.program());
-    compute::program::Architecture gpt2 = test::demo_architecture(1);
+    compute::program::Architecture gpt2 = test::demo_architecture(16);  // 1,024 tokens and one more
     gpt2.model = compute::program::TransformerSpec{12, 768, 12, 1024, 4, 50257};
     gpt2.batch = 8;
     add_memory(bench, "GPT-2's on 8 x 1,024 tokens",
