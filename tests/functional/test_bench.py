@@ -20,7 +20,7 @@ class Bench(unittest.TestCase):
 
     def test_cases_run(self):
         path = os.path.join(self.directory, "rows.json")
-        cases = ("elementwise", "row-sums", "training", "commitment", "tapped", "leaf", "dispute", "transition", "codecs", "handshake",
+        cases = ("elementwise", "row-sums", "training", "commitment", "tapped", "leaf", "transition", "codecs", "handshake",
                  "channel", "fragments")
         done = self.run_bench("--filter", "^(" + "|".join(cases) + ")$", "--repetitions", "1", "--min-ms", "0.001", "--json", path)
         self.assertEqual(done.returncode, 0, done.stderr)
