@@ -3,7 +3,8 @@
 
 Test programs are build/<preset>/bin/test_* (GoogleTest), tests/lint/lint.py and tests/functional/test_*.py. A program that
 crashes, hangs or reports nothing counts as one failure. Unit tests run side by side, then functional tests that wait most
-of their time (PATIENT), then the others one after the other: they are about time, and each keeps the machine busy. A test
+of their time (PATIENT), more of them at once, then the others one after the other: they are about time, and each keeps the
+machine busy. A test
 that failed beside others runs AGAIN_TIMES more, alone: if it passes each time it counts as passed, and the summary calls it
 unsteady and repeats what it said. Not so a program that crashed (every finding of a sanitizer is a crash) or hung, nor more than AGAIN_TESTS tests of one call.
 Says why tests were skipped and which took longest.
@@ -31,15 +32,21 @@ AGAIN_TIMES = 2
 AGAIN_TESTS = 4
 EXCERPT = 1500  # characters shown of a failure
 TAIL = 12000  # characters shown of the output of a program that crashed or hung
-# Functional tests that are on a CPU for less than a quarter of their time.
-PATIENT = {"test_accusers.py", "test_disputes.py", "test_held_share.py", "test_outcomes.py", "test_plans.py",
-           "test_slow_links.py", "test_stacked.py", "test_train.py"}
+# Functional tests that are on a CPU for less than a quarter of their time, the longest first.
+PATIENT = ["test_accusers.py", "test_disputes.py", "test_custodians.py", "test_slow_links.py", "test_outcomes.py",
+           "test_uris.py", "test_held_share.py", "test_stacked.py", "test_plans.py", "test_train.py"]
+PATIENT_PER_CPU = 2
+# Unit tests with threads, sockets and deadlines of their own. What the others say depends on no clock, so that they may run
+# where they get only the time that nobody else wants.
+TIMED = {"test_base", "test_compute_client", "test_compute_transfer", "test_compute_worker", "test_node", "test_p2p", "test_rpc"}
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 # Instrumented code is ten times slower; the testing build runs all of these. That planted bugs are found says how good the
-# simulator is, and a hundred thousand draws how even they are, and neither anything about memory.
+# simulator is, a hundred thousand draws how even they are, thousands of finite differences what a gradient is, and none of
+# these anything about memory.
 SANITIZER_LOAD = {"QUERN_PROPERTY_RUNS": "150",
-                  "GTEST_FILTER": "-*PlantedBugs*:Draws.nobody_who_knows_the_beacon_moves_anybody:"
+                  "GTEST_FILTER": "-*PlantedBugs*:GradientTable.*_of_differences:*finite_difference_gradient:"
+                                  "Draws.nobody_who_knows_the_beacon_moves_anybody:"
                                   "Draws.tables_are_what_was_bonded_when_their_epoch_began"}
 ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1",
@@ -106,6 +113,8 @@ def failures(output):
     found += [(test, said) for said, test in
               re.findall(r"^\[ RUN      \] .+\n((?:(?!\[ RUN ).*\n)*?)\[  FAILED  \] (\w[\w/]*\.[\w./]+).*\(\d+ ms\)$",
                          output, re.M)]
+    if not found and (ended := re.search(r"^\[ RUN      \] (.+)\n((?:(?!\[ RUN |\[ {7}OK ).*\n?)*)\Z", output, re.M)):
+        return [(ended.group(1), ended.group(2).strip()[:EXCERPT])]  # a program that a sanitizer or a signal ended
     return [(test, said.strip()[-EXCERPT:]) for test, said in found] or [("?", output.strip()[-EXCERPT:])]
 
 
@@ -160,7 +169,7 @@ class Runner:
     @staticmethod
     def show(result):
         print(f"{'ok  ' if result.failed == 0 else 'FAIL'} {result.job.label}: {result.passed} passed, {result.failed} failed, "
-              f"{result.skipped} skipped ({result.seconds:.1f} s)", flush=True)
+              f"{result.skipped} skipped ({result.seconds:.1f} s, {result.cpu_seconds:.1f} on a CPU)", flush=True)
         if result.skipped:
             for test, reason in skip_reasons(result.output) or [("?", "it gives no reason")]:
                 print(f"     skipped {test}: {reason}", flush=True)
@@ -210,10 +219,11 @@ class Runner:
 
     def run_all(self, jobs, at_once):
         results = []
-        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool, \
+                concurrent.futures.ThreadPoolExecutor(at_once * PATIENT_PER_CPU) as patient:
             try:
                 results += pool.map(self.run, [job for job in jobs if not job.alone])
-                results += pool.map(self.run, [job for job in jobs if job.waits])
+                results += patient.map(self.run, [job for job in jobs if job.waits])
                 for job in jobs:
                     if job.alone and not job.waits:
                         results += pool.map(self.run, [job])
@@ -222,6 +232,7 @@ class Runner:
             except Ended:
                 self.end()
                 pool.shutdown(cancel_futures=True)
+                patient.shutdown(cancel_futures=True)
                 raise
         return results
 
@@ -233,9 +244,12 @@ def all_jobs(options):
         for program in sorted(glob.glob(os.path.join(ROOT, build, "bin", "test_*"))):
             if os.path.basename(program) in NEEDS_FIXTURES:
                 continue
+            if options.timed and (options.timed == "only") != (os.path.basename(program) in TIMED):
+                continue
             label = f"{os.path.basename(build)}/{os.path.basename(program)}"
             load = SANITIZER_LOAD if "san" in os.path.basename(build) else {}
-            jobs.append(Job(label, [program], UNIT_TIMEOUT_S, {**environment, **load}))
+            patience = 3 if options.timed == "without" else 1
+            jobs.append(Job(label, [program], UNIT_TIMEOUT_S * patience, {**environment, **load}))
     if options.functional:
         simulator = os.path.join(ROOT, options.build[0] if options.build else "", "bin", "quern-sim")
         if os.path.exists(simulator):
@@ -243,7 +257,8 @@ def all_jobs(options):
         lint = [sys.executable, os.path.join(ROOT, "tests", "lint", "lint.py")]
         jobs.append(Job("lint", lint, UNIT_TIMEOUT_S, {}, single=True))
         jobs.append(Job("lint --self-test", [*lint, "--self-test"], UNIT_TIMEOUT_S, {}, single=True))
-        for script in sorted(glob.glob(os.path.join(ROOT, "tests", "functional", "test_*.py"))):
+        scripts = sorted(glob.glob(os.path.join(ROOT, "tests", "functional", "test_*.py")), key=os.path.basename)
+        for script in sorted(scripts, key=lambda path: [*PATIENT, os.path.basename(path)].index(os.path.basename(path))):
             jobs.append(Job(f"functional/{os.path.basename(script)}", [sys.executable, script], FUNCTIONAL_TIMEOUT_S,
                             environment, alone=True, waits=os.path.basename(script) in PATIENT))
     wanted = re.compile(options.filter)
@@ -255,6 +270,7 @@ def main():
     parser.add_argument("--build", action="append", default=[], help="a build directory; its bin/test_* are run")
     parser.add_argument("--functional", action="store_true", help="also lint and functional tests, on the first build")
     parser.add_argument("--filter", default=".", help="regular expression on the names")
+    parser.add_argument("--timed", choices=("only", "without"), help="of the unit tests only those with deadlines, or the others")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="unit tests at once (default: one per CPU)")
     options = parser.parse_args()
     end_on_signals()

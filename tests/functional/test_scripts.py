@@ -285,6 +285,11 @@ class CountingTest(unittest.TestCase):
         self.assertEqual(run_tests.skip_reasons("skipped: npm is missing\n0 passed, 0 failed, 1 skipped\n"),
                          [("all", "npm is missing")])
 
+    def test_what_a_sanitizer_ended_is_named(self):
+        says = "[ RUN      ] A.a\n[       OK ] A.a (0 ms)\n[ RUN      ] A.b\nshift exponent 64 is too large\n    #1 main\n"
+        self.assertEqual(run_tests.failures(says), [("A.b", "shift exponent 64 is too large\n    #1 main")])
+        self.assertEqual(run_tests.failures("[ RUN      ] A.a\n[       OK ] A.a (0 ms)\nkilled\n")[0][0], "?")
+
     def test_a_hung_program_and_its_children_are_killed(self):
         job = run_tests.Job("hung", ["sh", "-c", "sleep 61.5 & echo begun; sleep 61.5"], 0.5, {})
         with contextlib.redirect_stdout(io.StringIO()):

@@ -11,7 +11,7 @@ namespace quern::compute::program {
 namespace {
 
 void put(Bytes& to, std::uint64_t number, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i) to.push_back(static_cast<std::uint8_t>(number >> (8 * i)));
+    for (std::size_t i = 0; i < bytes; ++i, number >>= 8) to.push_back(static_cast<std::uint8_t>(number));
 }
 void put(Bytes& to, const std::string& text) { to.insert(to.end(), text.begin(), text.end()); }
 
