@@ -89,6 +89,10 @@ void declare(CLI::App& app, Options& options) {
         ->needs(uri);
     add_term_options(app, train.terms);
     train.terms.defaults.work.interval = 0;
+    for (const char* const name : {"--chain-id", "--price-cap", "--tax", "--stride", "--tranche", "--verifiers",
+                                   "--samples", "--memory-mib", "--speed", "--bandwidth", "--bid-s", "--start-s",
+                                   "--heartbeat-s", "--prove-s", "--verify-s", "--challenge-s"})
+        app.get_option(name)->excludes(local);  // they would say nothing
     app.get_option("--interval")->description("a checkpoint each so many steps (default: 20 of equal length at most)");
 }
 

@@ -24,10 +24,7 @@ Status check_supported(const TaskSubmitPayload& spec) {
 }
 
 Status check_windows(const TaskSubmitPayload& spec) {
-    const auto& w = spec.windows;
-    for (const auto& [name, seconds] :
-         {std::pair("bidS", w.bid_s), std::pair("startS", w.start_s), std::pair("heartbeatS", w.heartbeat_s),
-          std::pair("proveS", w.prove_s), std::pair("verifyS", w.verify_s), std::pair("challengeS", w.challenge_s)})
+    for (const auto& [name, seconds] : named_windows(spec.windows))
         if (seconds == 0 || seconds > kMaxWindowSeconds)
             return fail("task.bad_window", std::string(name) + " is " + std::to_string(seconds) +
                                                "; each waiting state lasts 1 to 2^20 seconds");
@@ -78,6 +75,15 @@ chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodia
 
 std::uint64_t task_state_bytes(const chain::types::Task& task) {
     return task.commit_work / vm::tensor::kTileHashWork * vm::tensor::kTileBytes;
+}
+
+std::array<std::pair<std::string_view, std::uint64_t>, 6> named_windows(const chain::types::TaskWindows& windows) {
+    return {{{"bidS", windows.bid_s},
+             {"startS", windows.start_s},
+             {"heartbeatS", windows.heartbeat_s},
+             {"proveS", windows.prove_s},
+             {"verifyS", windows.verify_s},
+             {"challengeS", windows.challenge_s}}};
 }
 
 Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec, std::uint64_t custodians) {

@@ -2,6 +2,10 @@
 // workers. What it costs: chain/market. Pure functions; thread-safe.
 #pragma once
 
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include "chain/market/windows.h"
 #include "chain/params/params.h"
 #include "chain/types/native_objects.h"
@@ -22,6 +26,10 @@ using chain::params::kMaxWindowSeconds;
 
 // Bytes of one state of an accepted task, as its plan's headers have them: the commitment to it hashes each tile.
 [[nodiscard]] std::uint64_t task_state_bytes(const chain::types::Task& task);
+
+// A task's waiting states by the names that its JSON has, and how many seconds each lasts.
+[[nodiscard]] std::array<std::pair<std::string_view, std::uint64_t>, 6> named_windows(
+    const chain::types::TaskWindows& windows);
 
 // Checks the payload's form, its windows for a network with so many custodians of a claim, its plan, that each of the
 // plan's headers lies under its program's root, and that what it imports lies in its first state; whether it lies in

@@ -72,6 +72,9 @@ Expected<Network> read_beside(const std::filesystem::path& folder, const LayersS
     bool outside = file.is_absolute();
     for (const std::filesystem::path& part : file) outside = outside || part == "..";
     if (outside) return fail("arch.outside", name + " is not beside the architecture file or below it");
+    std::error_code error;  // whoever wrote the architecture chose the name: a pipe would be waited for
+    if (std::filesystem::exists(folder / file, error) && !std::filesystem::is_regular_file(folder / file, error))
+        return fail("arch.no_file", name + " is no file");
     return read_file((folder / file).string(), input_of(model));
 }
 

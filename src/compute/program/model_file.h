@@ -11,6 +11,7 @@ namespace quern::compute::program {
 
 // What `path` describes, with its network read, whose file's name is relative to the architecture's folder. Errors,
 // each with the file's name: fs.*, arch.*, arch.outside (a network's file that is not in the folder or below it),
+// arch.no_file (it is a folder, a pipe or a device),
 // onnx.*, torchscript.*, zip.*.
 [[nodiscard]] Expected<Architecture> read_architecture(const std::string& path);
 

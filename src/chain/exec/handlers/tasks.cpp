@@ -97,10 +97,10 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
     if (data.work.verifiers < market.min_verifiers || data.work.verifiers > market.max_verifiers)
         return fail("task.bad_verifiers",
                     std::to_string(market.min_verifiers) + " to " + std::to_string(market.max_verifiers));
-    for (const std::uint64_t seconds : {data.windows.bid_s, data.windows.start_s, data.windows.heartbeat_s,
-                                        data.windows.prove_s, data.windows.verify_s, data.windows.challenge_s})
+    for (const auto& [name, seconds] : core::named_windows(data.windows))
         if (seconds < market.min_window_s || seconds > market.max_window_s)
-            return fail("task.bad_window", std::to_string(market.min_window_s) + " to " +
+            return fail("task.bad_window", std::string(name) + " is " + std::to_string(seconds) + "; " +
+                                               std::to_string(market.min_window_s) + " to " +
                                                std::to_string(market.max_window_s) + " seconds");
     // No clock of a dispute lasts longer than a window may.
     if (market::dispute_replay_s(data, plan.planned(data.work.interval, data.work.stride, data.work.tranche)) >

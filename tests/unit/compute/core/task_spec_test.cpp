@@ -122,6 +122,9 @@ TEST(TaskSpec, EachDefectIsNamed) {
     expect("task.bad_root", [](Spec& s) { s.data_roots.push_back(Hash32{{1}}); });
     expect("task.bad_window", [](Spec& s) { s.windows.verify_s = 0; });
     expect("task.bad_window", [](Spec& s) { s.windows.bid_s = kMaxWindowSeconds + 1; });
+    Spec spec = good_spec();
+    spec.windows.prove_s = 0;
+    EXPECT_EQ(check_task_spec(spec, 0).error().detail, "proveS is 0; each waiting state lasts 1 to 2^20 seconds");
     expect("task.bad_class", [](Spec& s) { s.classes.bandwidth = chain::market::kMaxClass + 1; });
     expect("task.bad_class", [](Spec& s) { s.classes.speed = ~std::uint32_t{0}; });
     expect("task.window_too_short", [](Spec& s) { s.classes.bandwidth = 1; });

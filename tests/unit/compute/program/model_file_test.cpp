@@ -2,6 +2,7 @@
 #include "compute/program/model_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -65,6 +66,9 @@ TEST_F(ModelFiles, are_read_from_beside_their_architecture) {
 
     EXPECT_EQ(read(network_with("gpt.onnx", "../gpt.onnx")), "arch.outside");
     EXPECT_EQ(read(network_with("gpt.onnx", "/gpt.onnx")), "arch.outside");
+    EXPECT_EQ(read(network_with("gpt.onnx", "pipe.onnx")), "fs.not_found");
+    ASSERT_EQ(::mkfifo(file("pipe.onnx").c_str(), 0600), 0);
+    EXPECT_EQ(read(network_with("gpt.onnx", "pipe.onnx")), "arch.no_file") << "and is not waited for";
     EXPECT_EQ(read(network_with("gpt.onnx", "")), "arch.out_of_range");
     EXPECT_EQ(read(network_with("gpt.onnx", "arch.json")), "onnx.not_onnx");
     EXPECT_EQ(read(network_with("\"tokens\":16", "\"features\":16")), "arch.wrong_loss");
