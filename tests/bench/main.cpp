@@ -21,6 +21,7 @@ std::vector<Case> all_cases() {
         {"matmul", "canonical matrix products against torch's", bench_matmul},
         {"imatmul", "products of bytes against the canonical ones of f32", bench_imatmul},
         {"elementwise", "canonical exp, tanh, sigmoid, add and softmax against torch's", bench_elementwise},
+        {"hostile", "ops on the words that take longest against ordinary ones", bench_hostile},
         {"row-sums", "canonical sums over rows and scattered rows against a sum of as many words along rows",
          bench_row_sums},
         {"training", "one step of the demo's transformer against the same in torch", bench_training},

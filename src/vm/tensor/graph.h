@@ -26,7 +26,7 @@
 namespace quern::vm::tensor {
 
 inline constexpr std::uint64_t kProgramFormat = 2;
-inline constexpr std::uint64_t kArithmeticVersion = 2;
+inline constexpr std::uint64_t kArithmeticVersion = 3;
 inline constexpr std::uint64_t kMaxNodes = 1U << 17;
 inline constexpr std::uint32_t kMaxSelectColumns = 1U << 16;  // of kth_last's operand: each is 32 micro-steps a tile
 inline constexpr std::uint64_t kMaxSlots = 1U << 14;

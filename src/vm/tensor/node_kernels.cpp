@@ -522,6 +522,7 @@ void run_elementwise(const Kernels& kernels, const Node& node, const LoopNest& n
     std::array<const std::uint32_t*, kMaxOperands> at{};
     std::array<std::size_t, kMaxOperands> step{};
     for (std::size_t i = 0; i < arity; ++i) step[i] = static_cast<std::size_t>(nest.inner[i]);
+    const arith::Flushing flushing(arith::flushes(node.element));
     while (begin < end) {
         const std::size_t row = begin / nest.row_length;
         const std::size_t first = begin % nest.row_length;

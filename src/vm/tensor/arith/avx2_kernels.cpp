@@ -76,6 +76,11 @@ inline I round_to_words(F a) { return _mm256_cvtps_epi32(a); }
 inline F from_words(I a) { return _mm256_cvtepi32_ps(a); }
 inline u32 first_word(I a) { return static_cast<u32>(_mm256_cvtsi256_si32(a)); }
 
+// As an op that flushes() reads it: kernels.cpp has the processor do so.
+inline F flushed_operand(F a) { return a; }
+// What exp and sigmoid give for a result, which is never -0 and, for no operand, 2^-126: the processor has flushed it.
+inline F flushed_positive(F a) { return a; }
+
 // Lane j of the result is lane j + distance for j < distance; other lanes do not matter.
 inline F upper_half_4(F a) { return _mm256_permute2f128_ps(a, a, 1); }
 inline F upper_half_2(F a) { return _mm256_permute_ps(a, 0x4e); }

@@ -114,8 +114,31 @@ inline constexpr std::array<ElementOpInfo, 39> kElementOps{{
     {ElementOp::i2f, "i2f", 1, {detail::kI}, detail::kF, 8},
     {ElementOp::f2i, "f2i", 1, {detail::kF}, detail::kI, 8},
     {ElementOp::bits, "bits", 1, {detail::kF}, detail::kI, 8},
-    {ElementOp::permute_index, "permute_index", 3, {detail::kI, detail::kI, detail::kI}, detail::kI, 2048, true},
+    {ElementOp::permute_index, "permute_index", 3, {detail::kI, detail::kI, detail::kI}, detail::kI, 8192, true},
 }};
+
+// Whether the op reads subnormal operands as zeros of their sign and gives a zero of its sign for a result of magnitude
+// at most kLargestFlushed: whatever multiplies. A processor takes fifty times as long for such numbers, and who chooses
+// the data of a task chooses them.
+[[nodiscard]] constexpr bool flushes(ElementOp op) {
+    switch (op) {
+        case ElementOp::sqrt:
+        case ElementOp::exp:
+        case ElementOp::log:
+        case ElementOp::tanh:
+        case ElementOp::sigmoid:
+        case ElementOp::erf:
+        case ElementOp::mul:
+        case ElementOp::div:
+        case ElementOp::fma:
+            return true;
+        default:
+            return false;
+    }
+}
+// 2^-126, the least normal number: flushed too, since processors differ in whether they look before or after rounding
+// when they find a result to be subnormal.
+inline constexpr std::uint32_t kLargestFlushed = 0x00800000U;
 
 // nullptr when `value` is no operation.
 [[nodiscard]] constexpr const ElementOpInfo* find_element_op(std::uint8_t value) {

@@ -24,7 +24,6 @@ inline constexpr std::uint32_t kExpPolynomial[6] = {0x39506967U, 0x3ab743ceU, 0x
 
 // log: x = 2^e m, sqrt(1/2) <= m < sqrt(2), f = m - 1, log(m) = f - f^2 / 2 + f^3 P(f).
 inline constexpr std::uint32_t kMinNormal = 0x00800000U;     // 2^-126
-inline constexpr std::uint32_t kTwo23 = 0x4b000000U;         // 2^23
 inline constexpr std::uint32_t kSqrtHalfBits = 0x3f3504f3U;  // subtracted from the bits to find e
 inline constexpr std::uint32_t kLogLn2Low = 0xb95e8083U;     // -0x1.bd0106p-13
 inline constexpr std::uint32_t kLogLn2High = 0x3f318000U;    // 0x1.63p-1

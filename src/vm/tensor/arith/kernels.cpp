@@ -11,13 +11,34 @@
 namespace quern::vm::tensor::arith {
 namespace {
 
-const Kernels* vnni_table() {
+// A vector backend's elementwise kernel, under the control that its ops ask for. Set here, behind a call that no
+// compiler looks through: it might move arithmetic across the change of a register that it does not know.
+template <const Kernels* (*Table)()>
+void controlled(ElementOp op, std::size_t n, const std::uint32_t* a, std::size_t stride_a, const std::uint32_t* b,
+                std::size_t stride_b, const std::uint32_t* c, std::size_t stride_c, std::uint32_t immediate,
+                std::uint32_t* out) {
+    const Flushing flushing(flushes(op));
+    Table()->elementwise(op, n, a, stride_a, b, stride_b, c, stride_c, immediate, out);
+}
+
+template <const Kernels* (*Table)()>
+const Kernels* controlled_table() {
     static const Kernels table = [] {
-        Kernels made = avx512_kernels() == nullptr ? Kernels{} : *avx512_kernels();
+        Kernels made = Table() == nullptr ? Kernels{} : *Table();
+        made.elementwise = controlled<Table>;
+        return made;
+    }();
+    return Table() == nullptr ? nullptr : &table;
+}
+
+const Kernels* vnni_table() {
+    static const Kernels* const wide = controlled_table<avx512_kernels>();
+    static const Kernels table = [] {
+        Kernels made = wide == nullptr ? Kernels{} : *wide;
         made.imatmul = vnni_imatmul();
         return made;
     }();
-    return avx512_kernels() == nullptr || vnni_imatmul() == nullptr ? nullptr : &table;
+    return wide == nullptr || vnni_imatmul() == nullptr ? nullptr : &table;
 }
 
 const Kernels* table_of(Backend backend) {
@@ -27,9 +48,9 @@ const Kernels* table_of(Backend backend) {
         case Backend::scalar:
             return scalar_kernels();
         case Backend::avx2:
-            return avx2_kernels();
+            return controlled_table<avx2_kernels>();
         case Backend::avx512:
-            return avx512_kernels();
+            return controlled_table<avx512_kernels>();
         case Backend::neon:
             return neon_kernels();
         case Backend::vnni:
@@ -84,6 +105,26 @@ Backend best_backend() {
 }
 
 const Kernels& kernels(Backend backend) { return available(backend) ? *table_of(backend) : *scalar_kernels(); }
+
+#if defined(__x86_64__)
+namespace {
+constexpr unsigned kFlush = 0x8040U;  // flush-to-zero, denormals-are-zero
+}
+
+Flushing::Flushing(bool wanted) {
+    if (!wanted) return;
+    const unsigned control = _mm_getcsr();
+    if ((control & kFlush) == kFlush) return;
+    before_ = control;
+    _mm_setcsr(control | kFlush);
+}
+Flushing::~Flushing() {
+    if (before_ != 0) _mm_setcsr(before_);
+}
+#else
+Flushing::Flushing(bool) {}
+Flushing::~Flushing() = default;
+#endif
 
 Status check_floating_point_environment() {
 #if defined(__x86_64__)

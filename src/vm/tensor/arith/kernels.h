@@ -30,6 +30,20 @@ inline constexpr std::array<Backend, 6> kBackends{Backend::soft,   Backend::scal
 // The backend's kernels; scalar's where it is not available.
 [[nodiscard]] const Kernels& kernels(Backend backend);
 
+// While it lives, the calling thread's processor flushes subnormal operands and results to zero, as the ops that
+// flushes() take them; of others nothing may run meanwhile. Kernels::elementwise does so by itself: around many calls
+// for one op it saves each of them several ns.
+class Flushing {
+public:
+    explicit Flushing(bool wanted);
+    ~Flushing();
+    Flushing(const Flushing&) = delete;
+    Flushing& operator=(const Flushing&) = delete;
+
+private:
+    unsigned before_ = 0;  // 0: nothing to set right
+};
+
 // Error arith.bad_fp_environment when the calling thread's floating-point control is not the default one (round to
 // nearest even, subnormals kept, exceptions masked): a library linked with fast-math can have changed it, and all
 // backends but soft would then give other bits. Call at start-up and in each worker thread.

@@ -81,6 +81,15 @@ inline I round_to_words(F a) { return as_unsigned(vcvtnq_s32_f32(a)); }
 inline F from_words(I a) { return vcvtq_f32_s32(as_signed(a)); }
 inline u32 first_word(I a) { return vgetq_lane_u32(a, 0); }
 
+// As an op that flushes() reads it. The processor need not do so: it takes no longer for subnormal numbers.
+inline F flushed_operand(F a) {
+    const I word = as_words(a);
+    const I subnormal = vceqq_u32(vandq_u32(word, words(0x7f800000U)), words(0));
+    return as_float(vbslq_u32(subnormal, vandq_u32(word, words(0x80000000U)), word));
+}
+// What exp and sigmoid give for a result.
+inline F flushed_positive(F a) { return as_float(vandq_u32(as_words(a), vcgtq_u32(as_words(a), words(0x00800000U)))); }
+
 // Lane j of the result is lane j + distance for j < distance; other lanes do not matter.
 inline F upper_half_2(F a) { return vextq_f32(a, a, 2); }
 inline F upper_half_1(F a) { return vextq_f32(a, a, 1); }

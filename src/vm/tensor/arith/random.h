@@ -44,26 +44,30 @@ namespace quern::vm::tensor::arith {
     return x;
 }
 
-// The place of index mod n in a permutation of [0, n) chosen by (key0, key1); 0 for n = 0. A balanced Feistel network
-// of 6 rounds on 2h bits, the least such that 2^(2h) >= n and h >= 1, repeated until the value is below n. It is
-// repeated less than four times on average; long walks are as unlikely as 0.75^length.
+// The place of index mod n in a permutation of [0, n) chosen by (key0, key1); 0 for n = 0. A Feistel network of 6
+// rounds on pairs (high, low) with low < a = 2^h, the least such that a^2 >= n and h >= 1, and high < b = ceil(n / a),
+// repeated until a * high + low is below n. Fewer than a of the a * b pairs are not, about one in sqrt(n): who may
+// choose the keys finds no long walks, since each step of one is as rare.
 [[nodiscard]] constexpr std::uint32_t permute_index(std::uint32_t index, std::uint32_t key0, std::uint32_t key1,
                                                     std::uint32_t n) {
     if (n == 0) return 0;
     std::uint32_t half_bits = 1;
     while ((std::uint64_t{1} << (2 * half_bits)) < n) ++half_bits;
     const std::uint32_t mask = (1U << half_bits) - 1;
+    const std::uint32_t highs = ((n - 1) >> half_bits) + 1;
     std::uint32_t value = index % n;
     do {
-        std::uint32_t left = value >> half_bits;
-        std::uint32_t right = value & mask;
-        for (std::uint32_t round = 0; round < 6; ++round) {
-            const std::uint32_t f = mix32(mix32((right + 0x9E3779B9U * (round + 1)) ^ key0) ^ key1) & mask;
-            const std::uint32_t next = left ^ f;
-            left = right;
-            right = next;
+        std::uint32_t high = value >> half_bits;
+        std::uint32_t low = value & mask;
+        const auto mixed = [&](std::uint32_t half, std::uint32_t round) {
+            return mix32(mix32((half + 0x9E3779B9U * round) ^ key0) ^ key1);
+        };
+        for (std::uint32_t round = 1; round <= 6; round += 2) {
+            high += static_cast<std::uint32_t>((std::uint64_t{mixed(low, round)} * highs) >> 32);
+            if (high >= highs) high -= highs;
+            low ^= mixed(high, round + 1) & mask;
         }
-        value = (left << half_bits) | right;
+        value = (high << half_bits) | low;
     } while (value >= n);
     return value;
 }

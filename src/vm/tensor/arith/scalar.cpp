@@ -62,14 +62,9 @@ float natural_log(float x) {
     if (x == 0.0F) return f(kMinusInfinity);
     if (x < 0.0F) return f(kCanonicalNan);
     if (is_nan(x) || x == f(kInfinity)) return x;
-    i32 bias = 0;
-    if (x < f(kMinNormal)) {
-        x = x * f(kTwo23);
-        bias = -23;
-    }
     const i32 e = static_cast<i32>(bits(x) - kSqrtHalfBits) >> 23;
     const float m1 = f(bits(x) - (static_cast<u32>(e) << 23)) - 1.0F;
-    const float ef = static_cast<float>(e + bias);
+    const float ef = static_cast<float>(e);
     const float z = m1 * m1;
     const float cube = m1 * z;
     float y = cube * polynomial(kLogPolynomial, m1);
@@ -131,9 +126,7 @@ float larger(float a, float b) {
 u32 divide(i32 a, i32 b) { return b == 0 ? 0 : static_cast<u32>(std::int64_t{a} / b); }
 u32 remainder(i32 a, i32 b) { return b == 0 ? 0 : static_cast<u32>(std::int64_t{a} % b); }
 
-}  // namespace
-
-u32 evaluate_scalar(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
+u32 evaluate(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
     const float x = f(a);
     const float y = f(b);
     const i32 i = static_cast<i32>(a);
@@ -219,6 +212,17 @@ u32 evaluate_scalar(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
             return permute_index(a, b, c, immediate);
     }
     return 0;
+}
+
+float flushed_operand(float x) { return absolute(x) < f(kMinNormal) ? with_sign_of(0.0F, x) : x; }
+
+}  // namespace
+
+u32 evaluate_scalar(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
+    if (!flushes(op)) return evaluate(op, a, b, c, immediate);
+    const float y = f(
+        evaluate(op, bits(flushed_operand(f(a))), bits(flushed_operand(f(b))), bits(flushed_operand(f(c))), immediate));
+    return bits(absolute(y) <= f(kLargestFlushed) ? with_sign_of(0.0F, y) : y);
 }
 
 }  // namespace quern::vm::tensor::arith

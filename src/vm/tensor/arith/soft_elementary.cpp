@@ -54,8 +54,6 @@ u32 divide_i32(u32 a, u32 b, bool remainder) {
 
 constexpr bool less_i32(u32 a, u32 b) { return (a ^ kSignBit) < (b ^ kSignBit); }
 
-}  // namespace
-
 u32 soft_exp(u32 a) { return is_nan(a) ? kCanonicalNan : exp_core(a); }
 
 u32 soft_log(u32 a) {
@@ -63,14 +61,9 @@ u32 soft_log(u32 a) {
     if (magnitude(a) == 0) return kMinusInfinity;
     if ((a & kSignBit) != 0) return kCanonicalNan;
     if (a == kInfinity) return kInfinity;
-    u32 bias = 0;
-    if (soft_lt(a, kMinNormal)) {
-        a = soft_mul(a, kTwo23);
-        bias = 0U - 23U;
-    }
     const u32 e = shift_right_arithmetic(a - kSqrtHalfBits, 23);
     const u32 f = soft_sub(a - (e << 23), kOne);
-    const u32 ef = soft_from_i32(e + bias);
+    const u32 ef = soft_from_i32(e);
     const u32 z = soft_mul(f, f);
     const u32 p = polynomial(kLogPolynomial, f);
     u32 y = soft_mul(soft_mul(f, z), p);
@@ -113,7 +106,7 @@ u32 soft_erf(u32 a) {
     return with_sign_of(y, a);
 }
 
-u32 evaluate_soft(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
+u32 evaluate(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
     switch (op) {
         case ElementOp::neg:
             return canonical(negate(a));
@@ -195,6 +188,13 @@ u32 evaluate_soft(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
             return permute_index(a, b, c, immediate);
     }
     return 0;
+}
+
+}  // namespace
+
+u32 evaluate_soft(ElementOp op, u32 a, u32 b, u32 c, u32 immediate) {
+    if (!flushes(op)) return evaluate(op, a, b, c, immediate);
+    return flushed_result(evaluate(op, flushed_operand(a), flushed_operand(b), flushed_operand(c), immediate));
 }
 
 }  // namespace quern::vm::tensor::arith

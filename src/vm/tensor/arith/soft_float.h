@@ -1,7 +1,9 @@
 // IEEE-754 binary32 in integer arithmetic only: what the chain judges leaves with. No floating-point instruction or
 // type is used (soft_float.cpp is compiled for general registers only where the compiler can enforce that), so neither
-// the compiler's flags nor the FPU's state can change a verdict. Round to nearest even, subnormals kept, each NaN
+// the compiler's flags nor the FPU's state can change a verdict. Round to nearest even, each NaN
 // result is kCanonicalNan. All functions are total and pure; thread-safe. Definitions: doc/arithmetic.md.
+//
+// The primitives keep subnormal numbers; evaluate_soft flushes them where flushes(op).
 #pragma once
 
 #include <cstddef>
@@ -25,18 +27,21 @@ namespace quern::vm::tensor::arith {
 [[nodiscard]] std::uint32_t soft_from_i32(std::uint32_t a);  // two's complement -> f32, nearest even
 [[nodiscard]] std::uint32_t soft_to_i32(std::uint32_t a);    // nearest even, NaN -> 0, saturating
 
-[[nodiscard]] std::uint32_t soft_exp(std::uint32_t a);
-[[nodiscard]] std::uint32_t soft_log(std::uint32_t a);
-[[nodiscard]] std::uint32_t soft_tanh(std::uint32_t a);
-[[nodiscard]] std::uint32_t soft_sigmoid(std::uint32_t a);
-[[nodiscard]] std::uint32_t soft_erf(std::uint32_t a);
-
 // Any NaN -> kCanonicalNan, all else unchanged.
 [[nodiscard]] constexpr std::uint32_t canonical(std::uint32_t a) {
     return (a & 0x7fffffffU) > 0x7f800000U ? kCanonicalNan : a;
 }
 // How matmul reads an operand: |x| < 2^-40 -> +0, all else (NaN too) unchanged.
 [[nodiscard]] constexpr std::uint32_t soft_squash(std::uint32_t x) { return (x & 0x7fffffffU) < 0x2b800000U ? 0 : x; }
+
+// How an op that flushes() reads an operand: a subnormal number as the zero of its sign.
+[[nodiscard]] constexpr std::uint32_t flushed_operand(std::uint32_t x) {
+    return (x & 0x7f800000U) == 0 ? x & 0x80000000U : x;
+}
+// What it gives for a result: zero of its sign up to kLargestFlushed.
+[[nodiscard]] constexpr std::uint32_t flushed_result(std::uint32_t x) {
+    return (x & 0x7fffffffU) <= kLargestFlushed ? x & 0x80000000U : x;
+}
 
 // One element of an elementwise op; inputs beyond the arity are ignored. An op that does not exist gives 0.
 [[nodiscard]] std::uint32_t evaluate_soft(ElementOp op, std::uint32_t a, std::uint32_t b, std::uint32_t c,

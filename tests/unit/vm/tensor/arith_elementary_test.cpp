@@ -15,6 +15,8 @@ namespace {
 
 using u32 = std::uint32_t;
 
+u32 soft(ElementOp op, u32 x) { return evaluate_soft(op, x, 0, 0, 0); }
+
 long double ulp(long double truth) {
     int exponent = 0;
     std::frexp(truth, &exponent);
@@ -52,13 +54,13 @@ double largest_error(ElementOp op, float low, float high, Truth truth) {
 
 TEST(Elementary, exp_is_within_2_ulp) {
     const auto truth = [](long double x) { return expl(x); };
-    EXPECT_LE(largest_error(ElementOp::exp, -104.0F, 88.72F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::exp, -87.3F, 88.72F, truth), 2.0);
     EXPECT_LE(largest_error(ElementOp::exp, -1.0F, 1.0F, truth), 2.0);
 }
 
 TEST(Elementary, log_is_within_2_ulp) {
     const auto truth = [](long double x) { return logl(x); };
-    EXPECT_LE(largest_error(ElementOp::log, 0x1p-149F, 0x1p-126F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::log, 0x1p-86F, 0x1p-80F, truth), 2.0);
     EXPECT_LE(largest_error(ElementOp::log, 0.5F, 2.0F, truth), 2.0);
     EXPECT_LE(largest_error(ElementOp::log, 1.0F, 3e38F, truth), 2.0);
 }
@@ -71,7 +73,7 @@ TEST(Elementary, tanh_is_within_2_ulp) {
 
 TEST(Elementary, sigmoid_is_within_2_ulp) {
     const auto truth = [](long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); };
-    EXPECT_LE(largest_error(ElementOp::sigmoid, -104.0F, 30.0F, truth), 2.0);
+    EXPECT_LE(largest_error(ElementOp::sigmoid, -87.3F, 30.0F, truth), 2.0);
     EXPECT_LE(largest_error(ElementOp::sigmoid, -5.0F, 5.0F, truth), 2.0);
 }
 
@@ -89,13 +91,13 @@ TEST(Elementary, give_the_documented_examples) {
     };
     const Example examples[] = {
         {ElementOp::exp, 0x3f800000U, 0x402df854U},     {ElementOp::exp, 0xbe99999aU, 0x3f3da643U},
-        {ElementOp::exp, 0xc2b40000U, 0x0008ec28U},     {ElementOp::exp, 0x42b00000U, 0x7ef882b7U},
+        {ElementOp::exp, 0xc2b40000U, 0x00000000U},     {ElementOp::exp, 0x42b00000U, 0x7ef882b7U},
         {ElementOp::log, 0x40000000U, 0x3f317218U},     {ElementOp::log, 0x3e99999aU, 0xbf9a1bc8U},
-        {ElementOp::log, 0x00000200U, 0xc2c214caU},     {ElementOp::log, 0x7149f2caU, 0x428a27b5U},
+        {ElementOp::log, 0x00000200U, 0xff800000U},     {ElementOp::log, 0x7149f2caU, 0x428a27b5U},
         {ElementOp::tanh, 0x3f000000U, 0x3eec9a9fU},    {ElementOp::tanh, 0x3f333333U, 0x3f1ab7d9U},
         {ElementOp::tanh, 0xc0400000U, 0xbf7ebbe9U},    {ElementOp::tanh, 0x3a83126fU, 0x3a83126cU},
         {ElementOp::sigmoid, 0x3f800000U, 0x3f3b26a8U}, {ElementOp::sigmoid, 0xbf800000U, 0x3e89b2b1U},
-        {ElementOp::sigmoid, 0xc2b40000U, 0x0008ec28U}, {ElementOp::sigmoid, 0x40e00000U, 0x3f7fc44bU},
+        {ElementOp::sigmoid, 0xc2b40000U, 0x00000000U}, {ElementOp::sigmoid, 0x40e00000U, 0x3f7fc44bU},
         {ElementOp::erf, 0x3f000000U, 0x3f053f7bU},     {ElementOp::erf, 0x3f800000U, 0x3f57bb3eU},
         {ElementOp::erf, 0xc0000000U, 0xbf7ecd71U},     {ElementOp::erf, 0x40400000U, 0x3f7ffe8dU},
     };
@@ -121,27 +123,28 @@ TEST(Elementary, give_the_limits_exactly) {
     const u32 infinity = 0x7f800000U;
     const u32 minus_infinity = 0xff800000U;
     const u32 one = 0x3f800000U;
-    EXPECT_EQ(soft_exp(infinity), infinity);
-    EXPECT_EQ(soft_exp(minus_infinity), 0U);
-    EXPECT_EQ(soft_exp(0), one);
-    EXPECT_EQ(soft_exp(0x80000000U), one);
-    EXPECT_EQ(soft_exp(std::bit_cast<u32>(88.73F)), infinity);
-    EXPECT_EQ(soft_exp(std::bit_cast<u32>(-104.0F)), 0U);
-    EXPECT_EQ(soft_log(0), minus_infinity);
-    EXPECT_EQ(soft_log(0x80000000U), minus_infinity);
-    EXPECT_EQ(soft_log(0x80000001U), kCanonicalNan);
-    EXPECT_EQ(soft_log(minus_infinity), kCanonicalNan);
-    EXPECT_EQ(soft_log(infinity), infinity);
-    EXPECT_EQ(soft_log(one), 0U);
-    EXPECT_EQ(soft_tanh(infinity), one);
-    EXPECT_EQ(soft_tanh(minus_infinity), 0xbf800000U);
-    EXPECT_EQ(soft_tanh(0x80000000U), 0x80000000U);
-    EXPECT_EQ(soft_sigmoid(infinity), one);
-    EXPECT_EQ(soft_sigmoid(minus_infinity), 0U);
-    EXPECT_EQ(soft_sigmoid(0), 0x3f000000U);
-    EXPECT_EQ(soft_erf(infinity), one);
-    EXPECT_EQ(soft_erf(minus_infinity), 0xbf800000U);
-    EXPECT_EQ(soft_erf(0x80000000U), 0x80000000U);
+    EXPECT_EQ(soft(ElementOp::exp, infinity), infinity);
+    EXPECT_EQ(soft(ElementOp::exp, minus_infinity), 0U);
+    EXPECT_EQ(soft(ElementOp::exp, 0), one);
+    EXPECT_EQ(soft(ElementOp::exp, 0x80000000U), one);
+    EXPECT_EQ(soft(ElementOp::exp, std::bit_cast<u32>(88.73F)), infinity);
+    EXPECT_EQ(soft(ElementOp::exp, std::bit_cast<u32>(-104.0F)), 0U);
+    EXPECT_EQ(soft(ElementOp::log, 0), minus_infinity);
+    EXPECT_EQ(soft(ElementOp::log, 0x80000000U), minus_infinity);
+    EXPECT_EQ(soft(ElementOp::log, 0x80000001U), minus_infinity);
+    EXPECT_EQ(soft(ElementOp::log, 0x80800000U), kCanonicalNan);
+    EXPECT_EQ(soft(ElementOp::log, minus_infinity), kCanonicalNan);
+    EXPECT_EQ(soft(ElementOp::log, infinity), infinity);
+    EXPECT_EQ(soft(ElementOp::log, one), 0U);
+    EXPECT_EQ(soft(ElementOp::tanh, infinity), one);
+    EXPECT_EQ(soft(ElementOp::tanh, minus_infinity), 0xbf800000U);
+    EXPECT_EQ(soft(ElementOp::tanh, 0x80000000U), 0x80000000U);
+    EXPECT_EQ(soft(ElementOp::sigmoid, infinity), one);
+    EXPECT_EQ(soft(ElementOp::sigmoid, minus_infinity), 0U);
+    EXPECT_EQ(soft(ElementOp::sigmoid, 0), 0x3f000000U);
+    EXPECT_EQ(soft(ElementOp::erf, infinity), one);
+    EXPECT_EQ(soft(ElementOp::erf, minus_infinity), 0xbf800000U);
+    EXPECT_EQ(soft(ElementOp::erf, 0x80000000U), 0x80000000U);
     for (u32 nan : {0x7f800001U, 0xffffffffU})
         for (ElementOp op : {ElementOp::exp, ElementOp::log, ElementOp::tanh, ElementOp::sigmoid, ElementOp::erf,
                              ElementOp::sqrt, ElementOp::neg, ElementOp::abs})
