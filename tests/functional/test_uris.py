@@ -111,12 +111,12 @@ class UrisTest(framework.MarketTest, Trains):
         plain = self.server(secure=False)
         plain.files = server.files
         server.leads = {"file": "file://" + job.data[0], "http": plain.url + "/data.u8"}
-        self.workers(solver1=self.fetching("--uris-patience-s=2"))
+        self.workers(solver1=self.fetching("--uris-patience-s=6"))
         self.verifiers(self.fetching())
         number = self.submit_at(
             job, *(f"{server.url}/{mode}/data.u8" for mode in ("wrong", "short", "endless", "drip")),
             f"{server.url}/to/file", f"{server.url}/to/http",
-            f"{server.url}/data.u8", self.rest_into_bucket(job), bid_s=75)
+            f"{server.url}/data.u8", self.rest_into_bucket(job), bid_s=90)
         self.settled(number)
         for mode in ("wrong", "short", "endless", "drip", "to/file", "to/http"):
             self.assertTrue(server.asked("/" + mode), mode)
