@@ -61,6 +61,13 @@ Status check_name(std::string_view name) {
     return {};
 }
 
+// Readers find a record by its name in either case.
+std::string in_lower_case(std::string name) {
+    for (char& c : name)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return name;
+}
+
 }  // namespace
 
 Expected<std::vector<ZipRecord>> read_zip_directory(BytesView file) {
@@ -96,7 +103,8 @@ Expected<std::vector<ZipRecord>> read_zip_directory(BytesView file) {
         record.size = size;
         record.packed = method != 0;
         QUERN_CHECK(check_name(record.name));
-        if (!names.insert(record.name).second) return fail("zip.bad_name", "two records of one name");
+        if (!names.insert(in_lower_case(record.name)).second)
+            return fail("zip.bad_name", "two records of one name, or of names that differ in case alone");
         if ((method != 0 && method != 8) || (flags & 1) != 0)
             return fail("zip.unsupported", record.name + ": encrypted, or packed by another method than deflate");
         if (packed_size == kIn64 || size == kIn64 || local == kIn64)

@@ -26,7 +26,7 @@ struct ZipRecord {
 // no encryption, stored or deflated, nothing of 4 GiB. Errors: zip.not_zip (no directory, or one that does not fit the
 // file, or two that do not agree), zip.too_many, zip.too_large (packed records that become more than they may, stored
 // ones that lie over one another), zip.bad_name (no relative path of printable ASCII, or one with "..", or two of one
-// name), zip.unsupported (a method, encryption).
+// name, in either case), zip.unsupported (a method, encryption).
 [[nodiscard]] Expected<std::vector<ZipRecord>> read_zip_directory(BytesView file);
 
 }  // namespace quern::compute::program

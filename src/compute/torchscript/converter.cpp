@@ -125,9 +125,21 @@ Status check_source(std::string text, const std::string& name) {
     return {};
 }
 
-Status check_code(const std::shared_ptr<ArchiveReader>& archive) {
+// The part of a record's name below the archive's folder, as libtorch looks for it: in either case.
+std::string name_within(const std::string& name) {
+    std::string within = name.substr(std::min(name.find('/') + 1, name.size()));
+    for (char& c : within)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return within;
+}
+
+// By the directory's own names: libtorch lists them cut to 511 bytes, and reads records by whole ones.
+Status check_code(const std::shared_ptr<ArchiveReader>& archive, const std::vector<program::ZipRecord>& directory) {
     caffe2::serialize::PyTorchStreamReader reader(archive);
-    for (const std::string& name : reader.getAllRecords()) {
+    for (const program::ZipRecord& each : directory) {
+        const std::string name = name_within(each.name);
+        // What says where the code of its records is, in archives from before PyTorch 1.4.
+        if (name == "model.json") return fail("torchscript.runs_code", "an archive of a format that is no longer made");
         if (!name.starts_with("code/") || !name.ends_with(".py")) continue;
         const auto [data, size] = reader.getRecord(name);
         QUERN_CHECK(check_source(std::string(static_cast<const char*>(data.get()), size), name));
@@ -136,8 +148,8 @@ Status check_code(const std::shared_ptr<ArchiveReader>& archive) {
 }
 
 Expected<std::string> convert_checked(const std::shared_ptr<ArchiveReader>& archive, const InputForm& input,
-                                      std::set<std::uint64_t> records) {
-    QUERN_CHECK(check_code(archive));
+                                      const std::vector<program::ZipRecord>& directory) {
+    QUERN_CHECK(check_code(archive, directory));
     const torch::jit::Module module = torch::jit::load(archive, c10::Device(c10::kCPU));
     if (!module.find_method("forward")) return fail("torchscript.inputs", "no forward()");
     torch::jit::Inline(*module.get_method("forward").graph());
@@ -149,6 +161,8 @@ Expected<std::string> convert_checked(const std::shared_ptr<ArchiveReader>& arch
     operators.set_version(kOpset);
     Sizes sizes{{0, 1}};
     for (const std::int64_t dim : input.dims) sizes.push_back({dim, 0});
+    std::set<std::uint64_t> records;
+    for (const program::ZipRecord& each : directory) records.insert(each.size);
     QUERN_CHECK(Interpreter(model, std::move(sizes), input.is_whole, std::move(records)).run(module));
     std::string bytes;
     if (model.ByteSizeLong() > kMaxArchiveBytes || !model.SerializeToString(&bytes))
@@ -170,10 +184,8 @@ Expected<std::string> convert(BytesView archive, const InputForm& input) {
     if (archive.size() > kMaxArchiveBytes)
         return fail("torchscript.too_large", std::to_string(archive.size()) + " bytes");
     QUERN_TRY(const std::vector<program::ZipRecord> directory, program::read_zip_directory(archive));
-    std::set<std::uint64_t> records;
-    for (const program::ZipRecord& each : directory) records.insert(each.size);
     try {
-        return convert_checked(std::make_shared<ArchiveReader>(archive), input, std::move(records));
+        return convert_checked(std::make_shared<ArchiveReader>(archive), input, directory);
     } catch (const std::bad_alloc&) {
         return fail("torchscript.too_large", "more memory than there may be");
     } catch (const c10::Error& error) {

@@ -144,12 +144,16 @@ def write_bad():
         assert any(name.endswith(end) for name in zipfile.ZipFile(io.BytesIO(small)).namelist()), end
         return changed(small, lambda name, data: new if name.endswith(end) else data, packed)
 
-    def renamed(old, new):
+    def renamed(old, new, archive=small, within=False):
         result = io.BytesIO()
-        with zipfile.ZipFile(io.BytesIO(small)) as source, zipfile.ZipFile(result, "w") as target:
+        with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(result, "w") as target:
             for info in source.infolist():
-                target.writestr(info.filename.replace(old, new), source.read(info))
+                data = source.read(info)
+                target.writestr(info.filename.replace(old, new),
+                                data.replace(old.encode(), new.encode()) if within else data)
         return result.getvalue()
+
+    restored = bytes_of(Restored())
 
     bad = {
         "forever": bytes_of(Forever()),
@@ -157,7 +161,12 @@ def write_bad():
         "of-data": bytes_of(OfData()),
         "raises": bytes_of(Raises()),
         "unknown": bytes_of(Unknown()),
-        "setstate": bytes_of(Restored()),
+        "setstate": restored,
+        # libtorch finds records in either case, and lists names of 511 bytes.
+        "setstate-case": renamed("/code/", "/CODE/", restored),
+        "setstate-ending": renamed(".py", ".Py", restored),
+        "setstate-long": renamed("modules", "m" * 520, restored, within=True),
+        "model-json": renamed("data.pkl", "model.json"),
         # Evaluated when the method is compiled.
         "default": replaced("__torch__/modules.py", b"    x: Tensor) -> Tensor:",
                             b"    x: Tensor,\n    n: Tensor=torch.ones([1000, 1000])) -> Tensor:"),

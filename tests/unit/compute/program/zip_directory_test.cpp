@@ -129,6 +129,7 @@ TEST(ZipDirectory, refuses_what_no_one_should_have_written) {
     EXPECT_EQ(error_with([](Archive& a) { a.entries[1].method = 12; }), "zip.unsupported");
     EXPECT_EQ(error_with([](Archive& a) { a.entries[1].flags = 1; }), "zip.unsupported");
     EXPECT_EQ(error_with([](Archive& a) { a.entries[1].name = a.entries[0].name; }), "zip.bad_name");
+    EXPECT_EQ(error_with([](Archive& a) { a.entries[1].name = "net/DATA.pkl"; }), "zip.bad_name");
     for (const char* name : {"../x", "net/../../x", "..", "/etc/passwd", "a\\b", "c:x", "a\nb", ""})
         EXPECT_EQ(error_with([&](Archive& a) { a.entries[2].name = name; }), "zip.bad_name") << name;
     EXPECT_EQ(error_with([](Archive& a) { a.entries[2].name = std::string(kMaxZipName + 1, 'a'); }), "zip.bad_name");

@@ -227,6 +227,13 @@ TEST(Torchscript, runs_no_code_of_an_archive) {
     EXPECT_EQ(b.status() ? "none" : std::string(b.status().error().name), "onnx.too_large");
 }
 
+TEST(Torchscript, finds_code_however_its_record_is_called) {
+    for (const char* name : {"setstate-case", "setstate-ending", "setstate-long", "model-json"}) {
+        const auto network = read_torchscript(kFolder + "/bad-" + name + ".pt", {{6}, false}, QUERN_TORCHSCRIPT, 10);
+        EXPECT_EQ(network ? "none" : network.error().name, "torchscript.runs_code") << name;
+    }
+}
+
 TEST(Torchscript, hostile_archives_end_in_a_name) {
     EXPECT_EQ(starts(error_of("bad-bomb.pt"), 14), "zip.too_large:") << error_of("bad-bomb.pt");
     EXPECT_EQ(starts(error_of("bad-path.pt"), 13), "zip.bad_name:") << error_of("bad-path.pt");
