@@ -12,8 +12,6 @@ namespace {
 
 namespace disk = std::filesystem;
 
-constexpr std::uint64_t kFreeBytes = 1ULL << 30;  // that stay on the disk, for whatever else is written there
-
 struct Kept {
     disk::path path;
     disk::file_time_type at;
@@ -34,6 +32,12 @@ std::vector<Kept> files_of(const std::string& directory) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> available_bytes(const std::string& directory) {
+    std::error_code problem;
+    const auto space = disk::space(directory, problem);
+    return problem ? std::nullopt : std::optional<std::uint64_t>(space.available);
+}
 
 UriFetcher::UriFetcher(UriOptions options, NodeFactory connect, const Clock& clock)
     : options_(std::move(options)), connect_(std::move(connect)), clock_(clock) {}
@@ -63,6 +67,7 @@ bool UriFetcher::fetches(const chain::types::Task& task, const WantedContent& co
     const MutexLock lock(mutex_);
     const auto known = jobs_.find(content.id);
     if (known != jobs_.end() && known->second.stage != Stage::ended) {
+        known->second.asked->at = now;
         // What one task's sources do not send another's may; that is found out when it has ended.
         if (duty == Duty::bound) known->second.duty = duty;
         return true;
@@ -72,12 +77,32 @@ bool UriFetcher::fetches(const chain::types::Task& task, const WantedContent& co
     std::erase_if(jobs_, [&](const auto& entry) {
         return entry.second.stage == Stage::ended && now >= entry.second.again_at + kUriAgainMostMs;
     });
-    if (known == jobs_.end() && jobs_.size() >= kMaxUriJobs) return false;
+    if (!jobs_.contains(content.id) && !has_place(duty)) return false;
     Job& job = jobs_[content.id];
     const bool anew = job.task != task.id;
-    job = {task.id, std::move(sources), wanted, duty, Stage::waiting, ++asked_, 0, anew ? kUriAgainMs : job.wait_ms};
+    job = {task.id, std::move(sources), wanted, duty, Stage::waiting, ++asked_, 0, anew ? kUriAgainMs : job.wait_ms,
+           nullptr};
+    job.asked = std::make_shared<Asked>();
+    job.asked->at = now;
     if (threads_.size() < kUriFetchers) threads_.emplace_back([this] { run(); });
     changed_.notify_all();
+    return true;
+}
+
+bool UriFetcher::is_over(const Asked& asked) const {
+    const std::uint64_t now = clock_.monotonic_ms();
+    const std::uint64_t at = asked.at;
+    return stop_ || asked.makes_room || (now > at && now - at > kUriForgottenMs);
+}
+
+bool UriFetcher::has_place(Duty duty) {
+    if (jobs_.size() < kMaxUriJobs) return true;
+    if (duty == Duty::voluntary) return false;
+    const auto other = std::find_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+        return entry.second.stage != Stage::running && entry.second.duty == Duty::voluntary;
+    });
+    if (other == jobs_.end()) return false;
+    jobs_.erase(other);
     return true;
 }
 
@@ -102,6 +127,7 @@ UriFetcher::Jobs::iterator UriFetcher::next() {
 }
 
 bool UriFetcher::make_room(const Hash32& id, std::uint64_t bytes) {
+    (void)fs::create_directories(options_.directory, 0700);
     std::uint64_t reserved = bytes;
     std::set<std::string> running{to_hex(id)};
     for (const auto& [other, job] : jobs_) {
@@ -110,19 +136,38 @@ bool UriFetcher::make_room(const Hash32& id, std::uint64_t bytes) {
         running.insert(to_hex(other));
     }
     if (reserved > options_.max_bytes) return false;
-    std::error_code problem;
-    const auto space = disk::space(options_.directory, problem);
-    if (!problem && (space.available < kFreeBytes || space.available - kFreeBytes < bytes)) return false;
     std::vector<Kept> kept = files_of(options_.directory);
-    std::erase_if(kept, [&](const Kept& file) { return running.contains(file.path.stem().string()); });
+    std::uint64_t to_come = reserved;  // of what is reserved; the rest is on the disk already
     std::uint64_t held = 0;
-    for (const Kept& file : kept) held += file.bytes;
     for (const Kept& file : kept) {
-        if (held <= options_.max_bytes - reserved) break;
+        if (running.contains(file.path.stem().string()))
+            to_come -= std::min(to_come, file.bytes);
+        else
+            held += file.bytes;
+    }
+    const auto available = options_.available(options_.directory);
+    const std::uint64_t needed = to_come + kUriFreeBytes;
+    std::uint64_t missing = available && *available < needed ? needed - *available : 0;
+    if (missing > held) return false;
+    std::error_code problem;
+    for (const Kept& file : kept) {
+        if (held <= options_.max_bytes - reserved && missing == 0) break;
+        if (running.contains(file.path.stem().string())) continue;
         held -= file.bytes;
+        missing -= std::min(missing, file.bytes);
         disk::remove(file.path, problem);
     }
     return true;
+}
+
+bool UriFetcher::stop_voluntary() {
+    bool any = false;
+    for (const auto& [id, job] : jobs_) {
+        if (job.stage != Stage::running || job.duty == Duty::bound) continue;
+        job.asked->makes_room = true;
+        any = true;
+    }
+    return any;
 }
 
 void UriFetcher::run() {
@@ -135,6 +180,10 @@ void UriFetcher::run() {
         }
         const Hash32 id = found->first;
         const bool room = make_room(id, found->second.bytes());
+        if (!room && found->second.duty == Duty::bound && stop_voluntary()) {
+            changed_.wait(lock);
+            continue;
+        }
         found->second.stage = Stage::running;
         const Job job = found->second;
         Status done;
@@ -159,8 +208,9 @@ void UriFetcher::run() {
 Status UriFetcher::bring(const Job& job) {
     const auto node = connect_();
     if (node == nullptr) return busy(kBadAnswer, "no connection");
+    const Cancellation over([this, &job] { return is_over(*job.asked); });
     QUERN_TRY(const transfer::Fetched content,
-              transfer::fetch(job.wanted, job.sources, options_.directory, options_.transfer, &stopping_));
+              transfer::fetch(job.wanted, job.sources, options_.directory, options_.transfer, &over));
     QUERN_CHECK(put(*node, content));
     log::info(log::Category::worker, "content fetched task={} content={} bytes={} from={}", job.task,
               to_hex(job.wanted.id), content.shards.size, content.from.empty() ? "disk" : content.from);

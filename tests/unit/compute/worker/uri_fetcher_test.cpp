@@ -1,6 +1,9 @@
 #include "compute/worker/uri_fetcher.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -128,6 +131,125 @@ TEST_F(UriFetcherTest, parts_that_nobody_fetches_make_room_the_oldest_first) {
     EXPECT_TRUE(fs::exists(options.directory + "/" + std::string(64, '1') + ".part"));
     EXPECT_FALSE(fs::exists(options.directory + "/" + std::string(64, '2') + ".part"));
     EXPECT_FALSE(fs::exists(options.directory + "/" + std::string(64, '3') + ".part"));
+}
+
+TEST_F(UriFetcherTest, parts_that_nobody_fetches_make_room_where_the_disk_is_full) {
+    std::filesystem::create_directories(options.directory);
+    const std::string old = options.directory + "/" + std::string(64, '1') + ".part";
+    std::ofstream(old) << std::string(80, 'p');
+    options.available = [](const std::string&) { return kUriFreeBytes + 50; };
+    const WantedContent content = lay(std::string(100, 'x'));
+    const auto fetcher = this->fetcher();
+    EXPECT_TRUE(fetcher->fetches(task, content, Duty::bound));
+    await(*fetcher, content);
+    EXPECT_TRUE(has(content.id));
+    EXPECT_FALSE(fs::exists(old));
+    const WantedContent larger = lay(std::string(101, 'y'));
+    std::ofstream(old) << std::string(50, 'p');
+    EXPECT_TRUE(fetcher->fetches(task, larger, Duty::bound));
+    await(*fetcher, larger);
+    EXPECT_FALSE(has(larger.id));
+    EXPECT_TRUE(fs::exists(old)) << "it would not be enough";
+}
+
+TEST_F(UriFetcherTest, what_is_on_its_way_has_its_place_on_the_disk) {
+    options.available = [](const std::string&) { return kUriFreeBytes + 150; };
+    const WantedContent first = lay(std::string(100, 'x'));
+    const WantedContent second = lay(std::string(100, 'y'));
+    std::atomic<int> connected{0};
+    std::atomic<bool> goes_on{false};
+    UriFetcher fetcher(
+        options,
+        [&] {
+            if (++connected == 1)
+                while (!goes_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            return std::make_unique<ContentNode>(node);
+        },
+        clock);
+    EXPECT_TRUE(fetcher.fetches(task, first, Duty::bound));
+    while (connected == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    chain::types::Task other = task;
+    other.id = 8;
+    EXPECT_TRUE(fetcher.fetches(other, second, Duty::bound));
+    for (int i = 0; i < 1'000 && fetcher.fetches(other, second, Duty::bound); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_FALSE(has(second.id));
+    goes_on = true;
+    await(fetcher, first);
+    EXPECT_TRUE(has(first.id));
+}
+
+// A server that takes connections and says nothing.
+class SilentServer {
+public:
+    SilentServer() {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof(address);
+        EXPECT_EQ(::bind(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
+        EXPECT_EQ(::listen(socket_, 8), 0);
+        EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+        uri = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
+    }
+    SilentServer(const SilentServer&) = delete;
+    SilentServer& operator=(const SilentServer&) = delete;
+    ~SilentServer() { ::close(socket_); }
+
+    std::string uri;
+
+private:
+    const int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+};
+
+class SlowUris : public UriFetcherTest {
+protected:
+    SlowUris() {
+        options.transfer.private_addresses = true;
+        slow.id = 8;
+        slow.spec.contents.uris = {server.uri};
+    }
+
+    SilentServer server;
+    chain::types::Task slow;
+    const WantedContent silent{crypto::content_id_of(as_bytes(std::string_view("silent"))), 200, 0, false};
+};
+
+TEST_F(SlowUris, make_room_to_what_the_worker_answers_for) {
+    options.max_bytes = 250;
+    const WantedContent content = lay(std::string(100, 'x'));
+    const auto fetcher = this->fetcher();
+    EXPECT_TRUE(fetcher->fetches(slow, silent, Duty::voluntary));
+    while (!fs::exists(options.directory + "/" + to_hex(silent.id) + ".part"))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(fetcher->fetches(task, content, Duty::bound));
+    await(*fetcher, content);
+    EXPECT_TRUE(has(content.id));
+}
+
+TEST_F(SlowUris, end_when_nobody_asks_for_them_any_more) {
+    const WantedContent content = lay(std::string(100, 'x'));
+    task.id = slow.id;  // of which one is fetched at once
+    const auto fetcher = this->fetcher();
+    EXPECT_TRUE(fetcher->fetches(slow, silent, Duty::bound));
+    while (!fs::exists(options.directory + "/" + to_hex(silent.id) + ".part"))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    clock.advance(kUriForgottenMs + 1);
+    EXPECT_TRUE(fetcher->fetches(task, content, Duty::bound));
+    await(*fetcher, content);
+    EXPECT_TRUE(has(content.id));
+}
+
+TEST_F(SlowUris, leave_their_places_to_what_the_worker_answers_for) {
+    const auto fetcher = this->fetcher();
+    for (std::size_t i = 0; i < kMaxUriJobs; ++i)
+        EXPECT_TRUE(
+            fetcher->fetches(slow, {crypto::content_id_of(as_bytes(std::to_string(i))), 1, 0, false}, Duty::voluntary));
+    const WantedContent content = lay(std::string(100, 'x'));
+    EXPECT_FALSE(fetcher->fetches(task, content, Duty::voluntary));
+    EXPECT_TRUE(fetcher->fetches(task, content, Duty::bound));
+    await(*fetcher, content);
+    EXPECT_TRUE(has(content.id));
 }
 
 // What is put is what the list names, before the list.
