@@ -11,7 +11,8 @@
 namespace quern::compute::transfer {
 namespace {
 
-constexpr std::size_t kMaxHeaderBytes = 64U << 10;  // of all responses of a call
+constexpr std::size_t kMaxHeaderBytes = 64U << 10;    // of all responses of a call
+constexpr std::uint64_t kMaxSkippedBytes = 1U << 20;  // of a response's body that nobody takes: a redirect's
 constexpr std::uint64_t kMsPerSecond = 1'000;
 
 template <class Number>
@@ -151,8 +152,12 @@ private:
     static std::size_t give_body(char* text, std::size_t size, std::size_t count, void* data) {
         return static_cast<Exchange*>(data)->give({reinterpret_cast<std::uint8_t*>(text), size * count});
     }
-    static int look(void* data, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-        return is_requested(static_cast<Exchange*>(data)->cancellation_) ? 1 : 0;
+    static int look(void* data, curl_off_t, curl_off_t received, curl_off_t, curl_off_t) {
+        auto& self = *static_cast<Exchange*>(data);
+        // Before a response whose body is taken all bodies are skipped.
+        if (!self.begun_ && received > static_cast<curl_off_t>(kMaxSkippedBytes))
+            return self.failed({kBadRedirect, self.call_.shown + ": with a body without end", {}}) ? 0 : 1;
+        return is_requested(self.cancellation_) ? 1 : 0;
     }
 
     bool failed(Error error) {

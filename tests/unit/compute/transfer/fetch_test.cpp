@@ -194,6 +194,17 @@ TEST_F(FetchTest, follows_redirects_only_where_it_would_go_itself) {
     EXPECT_EQ(server.requests().size() - before, options.limits.redirects + 1);
 }
 
+TEST_F(FetchTest, skips_no_more_of_a_redirects_body_than_it_may_have) {
+    std::atomic<std::size_t> sent{0};
+    OddServer server([&](const std::string&, const OddServer::Connection& connection) {
+        bool listens = connection.send("HTTP/1.1 302 x\r\nLocation: /b\r\nContent-Length: 1000000000000\r\n\r\n");
+        for (const std::string piece(1U << 16, 'x'); listens && sent < (64U << 20); sent += piece.size())
+            listens = connection.send(piece);
+    });
+    expect_refused(get({server.url("/a")}), kBadRedirect);
+    EXPECT_LT(sent, 32U << 20);
+}
+
 // Of plain HTTP that is allowed by itself, since only then an address but this machine's is thought of.
 TEST_F(FetchTest, connects_to_no_private_address_unless_allowed) {
     OddServer server([&](const auto& request, const auto& connection) { answer_well(content, request, connection); });
