@@ -194,6 +194,85 @@ TEST_F(FetchTest, follows_redirects_only_where_it_would_go_itself) {
     EXPECT_EQ(server.requests().size() - before, options.limits.redirects + 1);
 }
 
+TEST_F(FetchTest, takes_no_other_range_than_it_asked_for) {
+    bool begun = false;
+    OddServer server([&](const std::string&, const OddServer::Connection& connection) {
+        if (!begun) connection.send(head(200, content.size()) + content.substr(0, 100'000));
+        if (begun) connection.send(part_head(100'001, content.size()) + content.substr(100'001));
+        begun = true;
+    });
+    expect_refused(get({server.url("/a")}), kBadHeader);
+}
+
+TEST_F(FetchTest, begins_anew_where_a_source_has_less_than_is_here) {
+    std::filesystem::create_directories(directory + "/store");
+    std::ofstream(directory + "/store/" + to_hex(wanted.id) + ".part") << "nonsense";
+    OddServer server([&](const std::string& request, const OddServer::Connection& connection) {
+        if (range_of(request) != 0) connection.send(head(416, 0));
+        if (range_of(request) == 0) answer_well(content, request, connection);
+    });
+    expect_content(get({server.url("/a")}), server.url("/a"));
+}
+
+TEST_F(FetchTest, goes_on_with_one_source_so_often_and_no_more) {
+    OddServer server([&](const std::string& request, const OddServer::Connection& connection) {
+        const std::size_t first = range_of(request);
+        connection.send((first == 0 ? head(200, content.size()) : part_head(first, content.size())) +
+                        content.substr(first, crypto::kContentLeafBytes));
+    });
+    options.limits.breaks = 2;
+    expect_refused(get({server.url("/a")}), kBroken);
+    EXPECT_EQ(server.requests().size(), 3U);
+}
+
+TEST_F(FetchTest, writes_to_no_file_that_a_link_names) {
+    std::filesystem::create_directories(directory + "/store");
+    const std::string mine = directory + "/mine";
+    std::ofstream(mine) << "mine";
+    std::filesystem::create_symlink(mine, directory + "/store/" + to_hex(wanted.id) + ".part");
+    OddServer server([&](const auto& request, const auto& connection) { answer_well(content, request, connection); });
+    expect_refused(get({server.url("/a")}), "fs.cannot_open");
+    EXPECT_EQ(*fs::read_text_file(mine, 100), "mine");
+}
+
+TEST_F(FetchTest, uses_no_proxy_of_the_environment) {
+    OddServer server([&](const auto& request, const auto& connection) { answer_well(content, request, connection); });
+    OddServer proxy([](const std::string&, const OddServer::Connection& connection) { connection.send(head(200, 0)); });
+    ::setenv("http_proxy", proxy.url("").c_str(), 1);
+    ::setenv("all_proxy", proxy.url("").c_str(), 1);
+    const auto got = get({server.url("/a")});
+    ::unsetenv("http_proxy");
+    ::unsetenv("all_proxy");
+    expect_content(got, server.url("/a"));
+    EXPECT_TRUE(proxy.requests().empty());
+}
+
+TEST_F(FetchTest, plain_http_leads_to_this_machine_alone_where_only_private_addresses_are_allowed) {
+    options.limits.connect_ms = 200;
+    options.limits.tries = 1;
+    expect_refused(get({"http://10.0.0.1/a"}), kForbiddenAddress);
+}
+
+TEST_F(FetchTest, a_signed_request_is_followed_nowhere) {
+    OddServer other([&](const auto& request, const auto& connection) { answer_well(content, request, connection); });
+    bool redirects = false;
+    OddServer server([&](const std::string& request, const OddServer::Connection& connection) {
+        if (redirects) connection.send(head(307, 0, "Location: " + other.url("/b") + "\r\n"));
+        if (!redirects) answer_well(content, request, connection);
+    });
+    options.schemes = {Scheme::s3};
+    options.s3 = {server.url(""), "here", "KEYID", "a-secret", "a-token"};
+    expect_content(get({"s3://bucket/key"}), "s3://bucket/key");
+    const std::string request = server.requests()[0];
+    EXPECT_NE(request.find("x-amz-security-token: a-token\r\n"), std::string::npos) << request;
+    EXPECT_NE(request.find("Credential=KEYID/"), std::string::npos) << request;
+    EXPECT_EQ(request.find("a-secret"), std::string::npos) << request;
+    std::filesystem::remove_all(directory + "/store");
+    redirects = true;
+    expect_refused(get({"s3://bucket/key"}), "transfer.refused");
+    EXPECT_TRUE(other.requests().empty());
+}
+
 TEST_F(FetchTest, skips_no_more_of_a_redirects_body_than_it_may_have) {
     std::atomic<std::size_t> sent{0};
     OddServer server([&](const std::string&, const OddServer::Connection& connection) {
