@@ -191,7 +191,8 @@ constexpr std::array<Rule, 16> kRules{{
 }};
 static_assert(covers(kRules, [](const OpInfo& info) { return info.kind != OpKind::structural; }));
 
-// Cost of a node in fused multiply-adds. Fits: an operand has at most 2^31 elements, so a matmul of tiles at most 2^58.
+// Cost of a node in fused multiply-adds. Fits: an operand has at most 2^31 elements, so a matmul of tiles at most 2^58,
+// and what products of bytes read of their operands is at most 2^48 words.
 std::uint64_t node_cost(const Node& node, const OpInfo& info, std::span<const OperandType> inputs, bool copies) {
     const std::uint64_t out = node.shape.elements();
     const auto in = [&](std::size_t i) { return i < inputs.size() ? inputs[i].shape.elements() : 0; };
@@ -204,10 +205,13 @@ std::uint64_t node_cost(const Node& node, const OpInfo& info, std::span<const Op
         // As if sides were multiples of 32: narrow products wait for their operands' words.
         const bool known = !inputs.empty() && !node.attributes.empty();
         const std::uint64_t inner = known ? inputs[0].shape.dims[node.attributes[0] != 0 ? 2 : 3] : 1;
-        const std::uint64_t steps = info.micro_steps == MicroSteps::inner_tiles ? inner : (inner + 3) / 4;
+        const bool of_bytes = info.micro_steps == MicroSteps::inner_tiles_and_scales;
+        const std::uint64_t steps = of_bytes ? (inner + 3) / 4 : inner;
         const auto whole = [](std::uint64_t side) { return (side + kTileSide - 1) / kTileSide * kTileSide; };
+        const std::uint64_t lines = node.shape.leading() * (std::uint64_t{node.shape.rows()} + node.shape.columns());
         return node.shape.leading() * whole(node.shape.rows()) * whole(node.shape.columns()) *
-               (steps + detail::kProduct);
+                   (steps + detail::kProduct) +
+               (of_bytes ? detail::kByte * lines * inner : 0);
     }
     return info.cost.node + per_output * out + info.cost.first * in(0) + info.cost.second * in(1);
 }

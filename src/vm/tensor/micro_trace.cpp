@@ -81,7 +81,26 @@ void matmul_trace(const Kernels& kernels, const Node& node, Inputs inputs, const
     }
 }
 
-// imatmul, in plain loops: of a tile it is few products.
+using ByteTile = std::array<std::int16_t, kTileSide * kTileSide>;
+
+// Up to 32 x 32 bytes of an operand of imatmul, whose rows are what is outside; +0 beyond.
+void read_bytes(const arith::MatrixView& from, std::size_t rows, std::size_t columns, ByteTile& bytes) {
+    bytes.fill(0);
+    for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t k = 0; k < columns; ++k)
+            bytes[i * kTileSide + k] = static_cast<std::int16_t>(
+                arith::signed_byte(from.data[static_cast<std::ptrdiff_t>(i) * from.row_stride +
+                                             static_cast<std::ptrdiff_t>(k) * from.col_stride]));
+}
+
+// Of 16 bits, which compilers multiply and add in pairs: a dispute's clock counts on hashing a micro-state, which must
+// not take less than making it.
+std::uint32_t dot(const std::int16_t* a, const std::int16_t* b) {
+    std::int32_t sum = 0;
+    for (std::size_t k = 0; k < kTileSide; ++k) sum += a[k] * b[k];
+    return static_cast<std::uint32_t>(sum);
+}
+
 void strips_trace(const Node& node, Inputs inputs, const Extent& out, const TakeMicroState& take) {
     const auto view_of = [&](std::size_t operand, bool inner_is_rows, std::uint64_t outer) {
         const Tensor& tensor = *inputs[operand];
@@ -105,13 +124,21 @@ void strips_trace(const Node& node, Inputs inputs, const Extent& out, const Take
     MicroState state = initial_micro_state(node);
     Tile& total = state.accumulators[0];
     Tile& partial = state.accumulators[1];
+    ByteTile left;
+    ByteTile right;
     for (std::uint64_t first = 0; first < inner; first += kTileSide) {
         const std::uint64_t end = std::min<std::uint64_t>(first + kTileSide, inner);
-        for (std::size_t i = 0; i < out.rows; ++i)
-            for (std::size_t j = 0; j < out.columns; ++j)
-                for (std::uint64_t k = first; k < end; ++k)
-                    partial[i * out.width + j] += static_cast<std::uint32_t>(arith::signed_byte(word(a, i, k)) *
-                                                                             arith::signed_byte(word(b, j, k)));
+        const auto skipped = static_cast<std::ptrdiff_t>(first);
+        read_bytes({a.data + skipped * a.col_stride, a.row_stride, a.col_stride}, out.rows, end - first, left);
+        // A tile of one row is 1,024 columns wide.
+        for (std::size_t j0 = 0; j0 < out.columns; j0 += kTileSide) {
+            const std::size_t columns = std::min<std::size_t>(kTileSide, out.columns - j0);
+            const std::uint32_t* const from = b.data + static_cast<std::ptrdiff_t>(j0) * b.row_stride;
+            read_bytes({from + skipped * b.col_stride, b.row_stride, b.col_stride}, columns, end - first, right);
+            for (std::size_t i = 0; i < out.rows; ++i)
+                for (std::size_t j = 0; j < columns; ++j)
+                    partial[i * out.width + j0 + j] += dot(&left[i * kTileSide], &right[j * kTileSide]);
+        }
         if (!take(state)) return;
         if (end % kStrip != 0 && end != inner) continue;
         const std::uint64_t strip = first / kStrip;

@@ -373,11 +373,12 @@ void philox_words(const Node& node, const View& key, std::uint32_t* out, ThreadP
     const std::array<std::uint32_t, 4> k{key.data[0], key.data[1], key.data[2], key.data[3]};  // may lie where out does
     const std::size_t count = node.shape.elements();
     const std::size_t calls = (count + 3) / 4;
-    parallel_parts(pool, calls, count * 2, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t call = begin; call < end; ++call) {
-            const std::array<std::uint32_t, 4> words =
-                arith::philox4x32_10({static_cast<std::uint32_t>(call), k[2], k[3], 1}, {k[0], k[1]});
-            for (std::size_t i = 4 * call; i < std::min(count, 4 * call + 4); ++i) out[i] = words[i % 4];
+    parallel_parts(pool, calls, count * 6, [&](std::size_t begin, std::size_t end) {
+        std::array<std::uint32_t, 4 * arith::kPhiloxCalls> words{};
+        for (std::size_t call = begin; call < end; call += arith::kPhiloxCalls) {
+            arith::philox4x32_10_calls({static_cast<std::uint32_t>(call), k[2], k[3], 1}, {k[0], k[1]}, words);
+            const std::size_t last = std::min({count, 4 * end, 4 * (call + arith::kPhiloxCalls)});
+            std::copy_n(words.begin(), last - 4 * call, out + 4 * call);
         }
     });
 }

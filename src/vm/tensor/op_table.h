@@ -67,7 +67,8 @@ enum class MicroSteps : std::uint8_t {
 
 // In fused multiply-adds of a matmul, as ElementOpInfo::work is (doc/work-units.md). The sum of the parts; of an
 // elementwise node each output element costs its operation's work, of a matmul the inner dim and kProduct, as if its
-// sides were multiples of 32, of an imatmul a quarter of the inner dim, rounded up, and the same.
+// sides were multiples of 32, of an imatmul a quarter of the inner dim, rounded up, and the same, and kByte for each
+// word of a product's operands.
 struct OpCost {
     std::uint32_t node = 0;    // once
     std::uint32_t output = 0;  // per element of the output
@@ -96,8 +97,9 @@ inline constexpr std::uint32_t kFill = 2;
 inline constexpr std::uint32_t kCopy = 8;
 inline constexpr std::uint32_t kPermute = 32;      // who reads it reads words that lie apart
 inline constexpr std::uint32_t kPhilox = 64;       // 10 rounds of two 32 x 32 products
-inline constexpr std::uint32_t kPhiloxWords = 16;  // a quarter of them
+inline constexpr std::uint32_t kPhiloxWords = 48;  // a quarter of them, two products at a time
 inline constexpr std::uint32_t kProduct = 16;      // what an element of a product takes beside its inner dim
+inline constexpr std::uint32_t kByte = 16;         // of an operand of a product of bytes, which is narrowed and packed
 inline constexpr std::uint32_t kReduce = 4;
 inline constexpr std::uint32_t kFold = 64;
 inline constexpr std::uint32_t kSelect = 256;

@@ -466,11 +466,17 @@ TEST(WorkUnits, follow_the_table) {
     const OperandType bytes{DType::i32, big};
     const OperandType scales{DType::f32, {{2, 3, 64, 1}}};
     EXPECT_EQ(cost({Op::imatmul, {}, DType::f32, {{2, 3, 64, 64}}, {}, 0, {0, 1}}, {bytes, scales, bytes, scales}),
-              2U * 3 * 64 * 64 * (32 + 16) / 512);
+              (2U * 3 * 64 * 64 * (32 + 16) + 2 * 49152 * 16) / 512);
     const OperandType short_bytes{DType::i32, {{1, 1, 500, 5}}};
     EXPECT_EQ(cost({Op::imatmul, {}, DType::f32, {{1, 1, 500, 500}}, {}, 0, {0, 1}},
                    {short_bytes, scales, short_bytes, scales}),
-              512U * (2 + 16));
+              512U * (2 + 16) + (2 * 2500 * 16 + 511) / 512);
+    EXPECT_EQ(cost({Op::philox_words, {}, DType::i32, big, {}, 0, {}}, {{DType::i32, {{1, 1, 1, 4}}}}),
+              49152U * 48 / 512);
+    // An operand that is broadcast is read for each product.
+    EXPECT_EQ(cost({Op::imatmul, {}, DType::f32, {{4, 1, 64, 64}}, {}, 0, {0, 1}},
+                   {{DType::i32, {{1, 1, 64, 128}}}, scales, {DType::i32, {{4, 1, 64, 128}}}, scales}),
+              (4U * 64 * 64 * (32 + 16) + 4 * 2 * 64 * 128 * 16) / 512);
     // The largest matmul that shapes allow does not overflow.
     const Shape row{{1, 1, 1, 1U << 31}};
     EXPECT_EQ(cost({Op::matmul, {}, DType::f32, {}, {}, 0, {0, 1}}, {{DType::f32, row}, {DType::f32, row}}),
