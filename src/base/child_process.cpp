@@ -114,8 +114,9 @@ bool read_some(Descriptor& from, std::size_t most, Store& store, bool& too_much)
 }  // namespace
 
 Expected<ChildResult> run_child_process(const ChildCommand& command) {
-    // Above the three that the child has: a number that is already its place would be closed on exec.
-    const Descriptor opened(::open(command.input.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    // A pipe that nobody writes to is not waited for. Above the three that the child has: a number that is already its
+    // place would be closed on exec.
+    const Descriptor opened(::open(command.input.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!opened.is_open()) return fail("child.no_input", command.input + ": " + std::strerror(errno));
     const Descriptor input(::fcntl(opened.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     Pipe output;

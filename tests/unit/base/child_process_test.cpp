@@ -1,12 +1,15 @@
 // Programs that are run for their output: what they are given, and how those end that do not end.
 #include "base/child_process.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace quern {
@@ -45,6 +48,24 @@ TEST(ChildProcess, has_the_environment_the_file_and_the_descriptors_it_is_given_
     EXPECT_TRUE(said.starts_with("1\n")) << said;
     EXPECT_NE(said.find("test_base"), std::string::npos) << said;
     EXPECT_TRUE(said.ends_with("\n4\n")) << said << ": three, and that of ls itself";
+}
+
+TEST(ChildProcess, waits_for_no_writer_of_a_pipe_that_is_named_as_its_file) {
+    const std::string path = "/tmp/quern-child-pipe-" + std::to_string(::getpid());
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    ChildCommand command = shell("cat; echo read");
+    command.input = path;
+    // Were it waited for, this would be who comes, later.
+    std::thread late([&] {
+        std::this_thread::sleep_for(std::chrono::seconds(2));
+        const int writer = ::open(path.c_str(), O_WRONLY | O_NONBLOCK);
+        if (writer >= 0) ::close(writer);
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(text_of(result_of(command).output), "read\n");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1'900));
+    late.join();
+    ::unlink(path.c_str());
 }
 
 TEST(ChildProcess, is_killed_when_its_time_is_over) {
