@@ -87,7 +87,9 @@ Expected<Evaluation> evaluate(const Architecture& architecture, const Program& t
             const std::vector<double> wanted = row_of(state[targets], row);
             result.loss += loss_of(loss, x, wanted);
             if (!classes) continue;
-            const auto best = static_cast<std::uint32_t>(std::max_element(x.begin(), x.end()) - x.begin());
+            const bool are_numbers = std::none_of(x.begin(), x.end(), [](double each) { return std::isnan(each); });
+            const auto largest = are_numbers ? std::max_element(x.begin(), x.end()) : x.end();
+            const auto best = static_cast<std::uint32_t>(largest - x.begin());
             result.predicted.push_back(best);
             right += static_cast<double>(best) == wanted[0] ? 1 : 0;
         }

@@ -17,7 +17,7 @@ struct Evaluation {
     double loss = 0;  // the mean of examples', as the model's loss has it
     // Of classes and tokens: the part of targets whose own output is the largest, the first of equal ones.
     std::optional<double> accuracy;
-    std::vector<std::uint32_t> predicted;  // by target
+    std::vector<std::uint32_t> predicted;  // by target; as many as there are classes where an output is NaN
 };
 
 // Of all examples of `data`, the architecture's data tensors (others than it was trained on, with their own sizes).

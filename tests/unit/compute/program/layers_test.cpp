@@ -366,6 +366,23 @@ TEST(LayersArchitecture, examples_that_are_not_there_are_not_judged) {
     EXPECT_EQ(evaluate(whole, built->program, state, less, nullptr).error().name, "evaluate.no_data");
 }
 
+TEST(LayersArchitecture, outputs_that_are_no_numbers_are_no_class) {
+    Spots data = spots();
+    std::fill(data.labels.begin(), data.labels.end(), 0);
+    const vm::tensor::MemoryData source({data.images, data.labels});
+    const auto architecture = architecture_of(kPerceptron, 16);
+    const auto built = build_training_program(architecture);
+    ASSERT_TRUE(built);
+    State state = initial_state(*built, 7);
+    for (vm::tensor::Tensor& slot : state)
+        if (slot.dtype == DType::f32) std::fill(slot.words.begin(), slot.words.end(), 0x7fc00000U);
+    const auto found = evaluate(architecture, built->program, state, source, nullptr);
+    ASSERT_TRUE(found) << found.error().to_string();
+    EXPECT_EQ(*found->accuracy, 0.0);
+    EXPECT_EQ(found->predicted[0], kClasses);
+    EXPECT_TRUE(std::isnan(found->loss));
+}
+
 // Running statistics go on with each batch that is added up, and stay where an update is made of the sums.
 TEST(LayersArchitecture, accumulation_keeps_statistics_with_each_batch) {
     const Spots data = spots();
