@@ -69,7 +69,10 @@ bool UriFetcher::fetches(const chain::types::Task& task, const WantedContent& co
     if (known != jobs_.end() && known->second.stage != Stage::ended) {
         known->second.asked->at = now;
         // What one task's sources do not send another's may; that is found out when it has ended.
-        if (duty == Duty::bound) known->second.duty = duty;
+        if (duty == Duty::bound && known->second.duty != duty) {
+            known->second.duty = duty;
+            changed_.notify_all();
+        }
         return true;
     }
     // Of another task, with sources of its own, it is tried at once.

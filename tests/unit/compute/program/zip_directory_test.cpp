@@ -125,6 +125,7 @@ TEST(ZipDirectory, refuses_what_no_one_should_have_written) {
     EXPECT_EQ(error_with([](Archive& a) { a.entries[0].local = 1U << 30; }), "zip.not_zip");
     EXPECT_EQ(error_with([](Archive& a) { a.entries[0].local = 5; }), "zip.not_zip");
     EXPECT_EQ(error_with([](Archive& a) { a.entries[0].size = 4; }), "zip.not_zip") << "stored, of another size";
+    EXPECT_EQ(error_with([](Archive& a) { a.entries[1].packed = 4000; }), "zip.not_zip") << "into the directory";
     EXPECT_EQ(error_with([](Archive& a) { a.entries[1].size = 0xffffffff; }), "zip.unsupported");
     EXPECT_EQ(error_with([](Archive& a) { a.entries[1].method = 12; }), "zip.unsupported");
     EXPECT_EQ(error_with([](Archive& a) { a.entries[1].flags = 1; }), "zip.unsupported");

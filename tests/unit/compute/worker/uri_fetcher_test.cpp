@@ -152,31 +152,44 @@ TEST_F(UriFetcherTest, parts_that_nobody_fetches_make_room_where_the_disk_is_ful
     EXPECT_TRUE(fs::exists(old)) << "it would not be enough";
 }
 
-TEST_F(UriFetcherTest, what_is_on_its_way_has_its_place_on_the_disk) {
+// While one of 100 bytes has not begun another does not either.
+class RoomForOne : public UriFetcherTest {
+protected:
+    void expect_one_after_the_other() {
+        const WantedContent first = lay(std::string(100, 'x'));
+        const WantedContent second = lay(std::string(100, 'y'));
+        std::atomic<int> connected{0};
+        std::atomic<bool> goes_on{false};
+        UriFetcher fetcher(
+            options,
+            [&] {
+                if (++connected == 1)
+                    while (!goes_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                return std::make_unique<ContentNode>(node);
+            },
+            clock);
+        EXPECT_TRUE(fetcher.fetches(task, first, Duty::bound));
+        while (connected == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        chain::types::Task other = task;
+        other.id = 8;
+        EXPECT_TRUE(fetcher.fetches(other, second, Duty::bound));
+        for (int i = 0; i < 1'000 && fetcher.fetches(other, second, Duty::bound); ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        EXPECT_FALSE(has(second.id));
+        goes_on = true;
+        await(fetcher, first);
+        EXPECT_TRUE(has(first.id));
+    }
+};
+
+TEST_F(RoomForOne, on_the_disk) {
     options.available = [](const std::string&) { return kUriFreeBytes + 150; };
-    const WantedContent first = lay(std::string(100, 'x'));
-    const WantedContent second = lay(std::string(100, 'y'));
-    std::atomic<int> connected{0};
-    std::atomic<bool> goes_on{false};
-    UriFetcher fetcher(
-        options,
-        [&] {
-            if (++connected == 1)
-                while (!goes_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-            return std::make_unique<ContentNode>(node);
-        },
-        clock);
-    EXPECT_TRUE(fetcher.fetches(task, first, Duty::bound));
-    while (connected == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    chain::types::Task other = task;
-    other.id = 8;
-    EXPECT_TRUE(fetcher.fetches(other, second, Duty::bound));
-    for (int i = 0; i < 1'000 && fetcher.fetches(other, second, Duty::bound); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_FALSE(has(second.id));
-    goes_on = true;
-    await(fetcher, first);
-    EXPECT_TRUE(has(first.id));
+    expect_one_after_the_other();
+}
+
+TEST_F(RoomForOne, that_is_allowed) {
+    options.max_bytes = 150;
+    expect_one_after_the_other();
 }
 
 // A server that takes connections and says nothing.
@@ -237,6 +250,43 @@ TEST_F(SlowUris, end_when_nobody_asks_for_them_any_more) {
     clock.advance(kUriForgottenMs + 1);
     EXPECT_TRUE(fetcher->fetches(task, content, Duty::bound));
     await(*fetcher, content);
+    EXPECT_TRUE(has(content.id));
+}
+
+TEST_F(SlowUris, are_one_of_a_task_for_as_long_as_somebody_asks_for_them) {
+    const WantedContent content = lay(std::string(100, 'x'));
+    slow.spec.contents.uris = {task.spec.contents.uris[0], server.uri};
+    const auto fetcher = this->fetcher();
+    const auto soon = [&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        return has(content.id);
+    };
+    EXPECT_TRUE(fetcher->fetches(slow, silent, Duty::bound));
+    while (!fs::exists(options.directory + "/" + to_hex(silent.id) + ".part"))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(fetcher->fetches(slow, content, Duty::bound));
+    EXPECT_FALSE(soon());
+    clock.advance(kUriForgottenMs);
+    EXPECT_TRUE(fetcher->fetches(slow, silent, Duty::bound));
+    clock.advance(2);
+    EXPECT_FALSE(soon());
+    clock.advance(kUriForgottenMs);
+    EXPECT_TRUE(fetcher->fetches(slow, content, Duty::bound));
+    for (int i = 0; i < 500 && fetcher->fetches(slow, content, Duty::bound); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(has(content.id));
+}
+
+TEST_F(SlowUris, leave_a_fetcher_to_what_the_worker_answers_for) {
+    const WantedContent content = lay(std::string(100, 'x'));
+    const auto fetcher = this->fetcher();
+    for (std::size_t i = 0; i < kVoluntaryUriFetchers; ++i, ++slow.id)
+        EXPECT_TRUE(
+            fetcher->fetches(slow, {crypto::content_id_of(as_bytes(std::to_string(i))), 1, 0, false}, Duty::voluntary));
+    EXPECT_TRUE(fetcher->fetches(task, content, Duty::voluntary));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_FALSE(has(content.id));
+    await(*fetcher, content);  // who is bound now
     EXPECT_TRUE(has(content.id));
 }
 
