@@ -92,7 +92,8 @@ class CliTest(unittest.TestCase):
         self.assertIn("Is quernd running?", done.stderr)
 
     def test_every_program_has_the_same_exit_codes_and_a_version(self):
-        for name in ("quernd", "quern-worker", "quern-cli", "quern-wallet", "quern-genesis", "quern-compile", "quern-train"):
+        for name in ("quernd", "quern-worker", "quern-cli", "quern-wallet", "quern-genesis", "quern-compile", "quern-train",
+                     "quern-measure"):
             self.assertEqual(command(name, "--bogus").returncode, 2, name)
             shown = command(name, "--version")
             self.assertEqual((shown.returncode, shown.stdout.split()[0]), (0, name), shown)

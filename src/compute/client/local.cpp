@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "compute/client/progress.h"
 #include "compute/client/result.h"
+#include "compute/program/measured_run.h"
 #include "compute/program/state_file.h"
 #include "compute/worker/step_runner.h"
 #include "compute/worker/task_inputs.h"
@@ -183,11 +184,7 @@ private:
 
 Expected<Hash32> local_beacon(const TrainOptions& options) {
     if (!options.beacon.empty()) return wallet::named("--beacon", fixed_from_hex<Hash32::kSize>(options.beacon));
-    Hash32 beacon;
-    constexpr std::size_t kWord = sizeof(std::uint64_t);
-    for (std::size_t i = 0; i < kWord; ++i)  // of the first 16 bytes, which are used, the last eight
-        beacon.data[kWord + i] = static_cast<std::uint8_t>(options.seed >> (8 * (kWord - 1 - i)));
-    return beacon;
+    return program::beacon_of_seed(options.seed);
 }
 
 Status train_here(const TrainOptions& options, const Training& training, JobFile& file, const Console& console,

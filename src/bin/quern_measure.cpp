@@ -1,0 +1,140 @@
+// quern-measure: trains a model on this machine, in the canonical arithmetic or on libtorch, and measures it on
+// held-out data as it goes. The work is done in compute/program/measured_run.h and compute/torch; this file is the
+// command line.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "bin/out_of_memory.h"
+#include "bin/terminal.h"
+#include "compute/program/measured_run.h"
+#include "compute/program/model_file.h"
+#include "quern_version.h"
+#include "vm/tensor/executor.h"
+#ifdef QUERN_WITH_TORCH
+#include "compute/torch/torch_executor.h"
+#endif
+
+namespace quern {
+namespace {
+
+using namespace compute::program;
+namespace tensor = vm::tensor;
+
+constexpr const char* kProgram = "quern-measure";
+constexpr std::size_t kMaxDataBytes = std::size_t{8} << 30;
+constexpr const char* kCanonical = "canonical";
+constexpr const char* kTorch = "torch";
+
+std::atomic<bool> stop_requested{false};
+
+void request_stop(int) { stop_requested = true; }
+
+struct Options {
+    std::string arch;
+    std::vector<std::string> data;
+    std::vector<std::string> held_out;
+    std::string backend = kCanonical;
+    std::size_t threads = 1;
+    MeasuredRun run;
+};
+
+void declare(CLI::App& app, Options& options) {
+    app.set_version_flag("--version", std::string(kProgram) + " " + QUERN_VERSION);
+    app.add_option("--arch", options.arch, "architecture JSON (doc/program-compiler.md)")->required();
+    app.add_option("--data", options.data, "files of the model's data tensors, in its order")->required()->take_all();
+    app.add_option("--held-out", options.held_out, "the same of what is measured on; of any sizes")
+        ->required()
+        ->take_all();
+    app.add_option("--out", options.run.folder, "folder of the run: log.csv, state.safetensors, run.json")->required();
+    app.add_option("--steps", options.run.steps, "updates of the optimizer, all together")->required();
+    app.add_option("--interval", options.run.interval, "steps from one measure to the next; divides --steps")
+        ->capture_default_str();
+    app.add_option("--seed", options.run.seed, "of the initial state and of the data's order")->capture_default_str();
+    app.add_option("--backend", options.backend,
+                   "what does the steps: canonical, or torch, where this program was built with it")
+        ->check(CLI::IsMember({kCanonical, kTorch}))
+        ->capture_default_str();
+    app.add_option("--threads", options.threads, "compute threads")->check(CLI::Range(1, 256))->capture_default_str();
+}
+
+Expected<std::vector<Bytes>> read_sets(const std::vector<std::string>& paths) {
+    std::vector<Bytes> sets;
+    for (const std::string& path : paths) {
+        QUERN_TRY(Bytes set, fs::read_file(path, kMaxDataBytes));
+        sets.push_back(std::move(set));
+    }
+    return sets;
+}
+
+Stepper canonical_stepper(ThreadPool& pool) {
+    return [&pool](const tensor::Program& program, const tensor::DataSource& data, const tensor::Tensor& seed) {
+        const auto executor = std::make_shared<tensor::Executor>(program, tensor::arith::best_backend(), &pool);
+        return [executor, &data, &seed](tensor::State& state) -> Status {
+            return executor->step(state, data, seed) ? Status() : fail("measure.no_data");
+        };
+    };
+}
+
+#ifdef QUERN_WITH_TORCH
+Status choose_torch(Options& options) {
+    namespace torch = compute::torch_backend;
+    torch::set_thread_count(static_cast<int>(options.threads));
+    if (const Status blas = torch::check_blas(); !blas) complain(kProgram, blas.error());
+    options.run.arithmetic = "libtorch " + torch::torch_version();
+    options.run.stepper = [](const tensor::Program& program, const tensor::DataSource& data,
+                             const tensor::Tensor& seed) {
+        const auto executor = std::make_shared<torch::TorchExecutor>(program);
+        return [executor, &data, &seed](tensor::State& state) { return executor->step(state, data, seed); };
+    };
+    return {};
+}
+#else
+Status choose_torch(Options&) { return fail("measure.no_torch", "this program was built without libtorch"); }
+#endif
+
+Status measure(Options& options) {
+    ThreadPool pool(options.threads);
+    options.run.arithmetic = kCanonical;
+    options.run.stepper = canonical_stepper(pool);
+    if (options.backend == kTorch) QUERN_CHECK(choose_torch(options));
+    QUERN_TRY(options.run.architecture, read_architecture(options.arch));
+    QUERN_TRY(options.run.data, read_sets(options.data));
+    QUERN_TRY(options.run.held_out, read_sets(options.held_out));
+    return run_measured(options.run, &pool, stop_requested, [](const Measure& found) {
+        json::Value line = json::Value::object(
+            {{"step", found.step}, {"batch_loss", found.batch_loss}, {"held_out_loss", found.held_out.loss}});
+        if (found.held_out.accuracy) line.set("held_out_accuracy", *found.held_out.accuracy);
+        std::printf("%s\n", line.dump().c_str());
+        std::fflush(stdout);
+    });
+}
+
+int run(int argc, char** argv) {
+    Options options;
+    CLI::App app{
+        "quern-measure: trains a model on this machine and measures it on held-out data as it goes.\n\n"
+        "  quern-measure --arch arch.json --data data.u8 --held-out other.u8 --steps 3000 --out run\n\n"
+        "Prints one JSON object a line for each measure. Whatever ends it, the same command goes on where it was.\n"
+        "Exit codes: 0 done, 1 failed, 2 wrong options.\n"};
+    declare(app, options);
+    if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
+    struct sigaction action {};
+    action.sa_handler = request_stop;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends it at once
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    const Status status = measure(options);
+    return status ? 0 : complain(kProgram, status.error());
+}
+
+}  // namespace
+}  // namespace quern
+
+int main(int argc, char** argv) {
+    return quern::with_memory_named(quern::kProgram, [&] { return quern::run(argc, argv); });
+}
