@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/machine_memory.h"
 #include "base/thread_pool.h"
+#include "bin/inspect.h"
 #include "bin/out_of_memory.h"
 #include "bin/program_file.h"
 #include "bin/terminal.h"
@@ -79,8 +80,7 @@ struct Options {
     std::uint64_t seed = 1;
     bool bare = false;
     bool predictions = false;
-    bool as_text = false;
-    bool dot = false;
+    InspectOptions inspected;
     SampleOptions sample;
 };
 
@@ -350,18 +350,7 @@ Status make_architecture(const Options& options) {
     return {};
 }
 
-Status inspect(const Options& options) {
-    QUERN_TRY(const Program program, read_program(options.file));
-    QUERN_TRY(const std::uint64_t bytes, fs::file_size(options.file));
-    if (options.dot) {
-        std::printf("%s", draw_as_dot(program).c_str());
-    } else if (options.as_text) {
-        std::printf("%s", describe_as_text(program, bytes).c_str());
-    } else {
-        print(describe(program, bytes));
-    }
-    return {};
-}
+Status inspect(const Options& options) { return inspect_program(options.inspected); }
 
 Status validate_file(const Options& options) {
     QUERN_TRY(const Bytes bytes, fs::read_file(options.file, kMaxFileBytes));
@@ -627,9 +616,7 @@ void declare(CLI::App& app, Options& o, Action& action) {
     required(sub, "--out", o.out, "architecture JSON to write; change it as you like");
 
     sub = command("inspect", "Describe a program file", inspect);
-    required(sub, "FILE", o.file, "program file");
-    CLI::Option* text = sub->add_flag("--text", o.as_text, "as a table to be read, not as JSON");
-    sub->add_flag("--dot", o.dot, "the graph in the DOT language, for Graphviz")->excludes(text);
+    declare_inspect(sub, o.inspected);
 
     sub = command("validate", "Check a safetensors file and list its tensors", validate_file);
     required(sub, "FILE", o.file, "safetensors file");

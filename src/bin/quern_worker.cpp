@@ -51,6 +51,7 @@ struct Raw {  // what has to be translated after parsing
     TransferTexts transfer;
     log::Options log;
     bool no_ticks = false;
+    bool no_benchmark = false;
 };
 
 void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
@@ -97,6 +98,10 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
                    "work units that it computes in a second, told on chain: tasks that ask for more are left alone; 0: "
                    "whatever a task asks for")
         ->capture_default_str();
+    app.add_flag(
+        "--no-benchmark", raw.no_benchmark,
+        "do not measure at the first start how fast this machine is; else tasks whose segments would take more "
+        "than half of their time are left alone");
     app.add_option("--bandwidth", options.bandwidth, "the same of the bytes that it sends in a second")
         ->capture_default_str();
     app.add_option("--threads", options.threads,
@@ -165,6 +170,8 @@ Status translate(WorkerOptions& options, const Raw& raw) {
         QUERN_TRY(options.websocket, websocket::parse_url(raw.ws));
     }
     options.ticks = !raw.no_ticks;
+    options.benchmark = !raw.no_benchmark;
+    options.version = QUERN_VERSION;
     for (const auto& [name, text, amount] :
          {std::tuple("--price", &raw.bid_price, &options.bid_price),
           std::tuple("--max-fee-per-gas", &raw.max_fee_per_gas, &options.spending.max_fee_per_gas),

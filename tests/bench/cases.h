@@ -15,8 +15,10 @@ void bench_reference_transformer(Bench& bench);
 void bench_convolution(Bench& bench);
 void bench_commitment(Bench& bench);
 void bench_tapped(Bench& bench);
-void bench_demand(Bench& bench);   // demand_cases.cpp
-void bench_publish(Bench& bench);  // worker_cases.cpp
+void bench_prediction_threads(Bench& bench);
+void bench_prediction(Bench& bench);  // prediction_cases.cpp
+void bench_demand(Bench& bench);      // demand_cases.cpp
+void bench_publish(Bench& bench);     // worker_cases.cpp
 void bench_states_on_disk(Bench& bench);
 void bench_line(Bench& bench);      // link_cases.cpp
 void bench_reaction(Bench& bench);  // chain_cases.cpp

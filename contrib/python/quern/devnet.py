@@ -287,6 +287,7 @@ class Devnet:
         self.workers[name] = Process(name, [
             *enter, program("quern-worker"), f"--node={self.nodes[home].url}", f"--datadir={directory}",
             f"--rpc-cookie={self.daemons[home].datadir}/.cookie",
+            "--no-benchmark",  # of workers side by side each would measure the others
             f"--key={account.keystore}", f"--password-file={account.password_file}", *options],
             os.path.join(self.directory, name + ".log"), self.detached)
 

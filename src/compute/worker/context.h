@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/thread_pool.h"
+#include "compute/cost/profile.h"
 #include "compute/worker/options.h"
 #include "compute/worker/task_inputs.h"
 #include "compute/worker/turns.h"
@@ -26,6 +27,7 @@ struct Context {
     std::unique_ptr<NodeView> node;
     std::shared_ptr<ThreadPool> pool;  // of this kind of work alone: loops of others do not make it wait
     std::unique_ptr<Rng> rng;
+    const cost::Profile* profile = nullptr;  // of this machine with these threads; null: it was not measured
     const Cancellation stopping{[&wish = stop] { return wish.load(); }};  // the same wish, for what runs long
 };
 

@@ -50,7 +50,11 @@ struct WorkerOptions {
     std::optional<http::Url> websocket;      // absent: where the node says
     std::uint64_t poll_ms = 200;
     std::uint64_t slice_ms = 400;  // how long jobs of one kind run before their turns are dealt out again
-    FaultPlan fault;               // test builds only
+    // Measure once, some seconds at the start, how fast this machine is, and keep it in the data directory: tasks whose
+    // segments would take too long are left alone (task_time.h). Of another version it is measured anew.
+    bool benchmark = false;
+    std::string version;
+    FaultPlan fault;  // test builds only
 };
 
 }  // namespace quern::compute::worker

@@ -7,6 +7,7 @@
 
 #include "chain/market/delays.h"
 #include "compute/core/history.h"
+#include "compute/worker/task_time.h"
 
 namespace quern::compute::worker {
 namespace {
@@ -189,6 +190,11 @@ Status ReplayJobs::begin(Job& job) {
         } else {
             const FaultPlan& fault = context_.options.fault;
             const std::size_t segments = plan.segments.size();
+            if (context_.profile != nullptr)
+                log::info(duty_->category(), "replay takes about seconds={:.1f} task={}",
+                          replay_time(inputs->programs, task, chain::market::stretch_of(live), plan.segments,
+                                      plan.probes.size(), *context_.profile),
+                          task.id);
             job.own_probes = plan.own;
             QUERN_TRY(job.replay, Replay::begin(context_, live, std::move(plan.segments), std::move(plan.probes),
                                                 fault.accuser_cheats() ? fault : FaultPlan{}, duty_->duty()));

@@ -125,8 +125,8 @@ Shell::Shell(Parts parts)
 template <class Work>
 void Shell::start(std::shared_ptr<ThreadPool> pool, Work work) {
     threads_.emplace_back([this, pool = std::move(pool), work = std::move(work)] {
-        Context context{parts_.options, parts_.clock,     inputs_, parts_.stop,
-                        parts_.connect, parts_.connect(), pool,    parts_.make_rng()};
+        Context context{parts_.options,   parts_.clock, inputs_,           parts_.stop,   parts_.connect,
+                        parts_.connect(), pool,         parts_.make_rng(), parts_.profile};
         auto run = work(context);
         while (!parts_.stop) run();
     });

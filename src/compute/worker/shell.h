@@ -40,7 +40,8 @@ public:
         const Clock& clock;
         std::function<std::unique_ptr<Rng>()> make_rng;
         const std::atomic<bool>& stop;
-        Bell& bell;  // rung when there is something to decide about
+        Bell& bell;                              // rung when there is something to decide about
+        const cost::Profile* profile = nullptr;  // as in Context; outlives the shell
     };
     explicit Shell(Parts parts);
     ~Shell();

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "chain/market/delays.h"
+#include "compute/worker/task_time.h"
 #include "crypto/merkle.h"
 
 namespace quern::compute::worker {
@@ -44,6 +45,10 @@ bool ExamineJobs::has_room() {
 Status ExamineJobs::examine(const Task& task) {
     // Half of the memory stays for what this worker answers for already.
     QUERN_TRY(const auto inputs, context_.inputs.load(*context_.node, task, Duty::voluntary));
+    if (context_.profile != nullptr) {
+        const chain::market::Stretch stretch = chain::market::stretch_of(task, task.settled);
+        QUERN_CHECK(check_time(inputs->programs, task, stretch, *context_.profile));
+    }
     QUERN_CHECK(context_.inputs.try_data(*context_.node, task, *inputs));
     if (task.settled == 0) return {};
     QUERN_TRY(const auto start, InputStore::start_of(*context_.node, task));
@@ -150,6 +155,11 @@ Status TrainingJobs::begin_stretch(Training& training) {
     QUERN_CHECK(forget_settled(training));
     log::info(Category::solver, "training begins task={} round={} steps={}-{}", task.id, task.round, training.step + 1,
               training.last());
+    if (context_.profile != nullptr)
+        log::info(Category::solver, "training takes about seconds={:.1f} task={}",
+                  training_time(training.inputs->programs, task, chain::market::stretch_of(*training.order.live),
+                                *context_.profile),
+                  task.id);
     return {};
 }
 

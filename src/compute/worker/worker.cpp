@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "compute/cost/self_benchmark.h"
 #include "compute/worker/block_signal.h"
 #include "compute/worker/node_client.h"
 #include "compute/worker/shell.h"
@@ -57,6 +58,23 @@ Expected<std::optional<fs::LockFile>> lock_key(const std::string& file, std::uin
     return std::optional<fs::LockFile>();
 }
 
+// None: nobody asks for it, or it cannot be had, which stops nobody from working.
+std::optional<cost::Profile> measure_machine(const WorkerOptions& options, const std::atomic<bool>& stop) {
+    if (!options.benchmark || !(options.solver || options.verifier || options.whistleblower)) return std::nullopt;
+    const Cancellation stopping([&stop] { return stop.load(); });
+    const auto key = cost::profile_key(options.backend, options.threads, options.version);
+    auto profile = cost::load_or_measure(options.datadir + "/machine-profile.json", key, &stopping);
+    if (!profile) {
+        log::warning(Category::worker, "how fast this machine is cannot be told reason={}",
+                     profile.error().to_string());
+        return std::nullopt;
+    }
+    log::info(Category::worker, "machine profile processor={} backend={} threads={} error={:.3f}",
+              profile->key.processor, vm::tensor::arith::name(profile->key.setup.backend), profile->key.setup.threads,
+              profile->error);
+    return std::move(*profile);
+}
+
 }  // namespace
 
 Status check_roles(const WorkerOptions& options) {
@@ -94,13 +112,14 @@ Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atom
               : options.whistleblower ? "whistleblower"
                                       : "");
 
+    const std::optional<cost::Profile> profile = measure_machine(options, stop);
     Bell bell;
-    Shell shell({options,
-                 [&options] {
-                     return std::make_unique<NodeClient>(options.node_host, options.node_port,
-                                                         options.credentials_file);
-                 },
-                 node, sender, clock, [] { return std::make_unique<OsRng>(); }, stop, bell});
+    Shell shell(
+        {options,
+         [&options] {
+             return std::make_unique<NodeClient>(options.node_host, options.node_port, options.credentials_file);
+         },
+         node, sender, clock, [] { return std::make_unique<OsRng>(); }, stop, bell, profile ? &*profile : nullptr});
     std::optional<BlockSignal> blocks;
     if (options.notifications) {
         BlockSignal::Options signal;

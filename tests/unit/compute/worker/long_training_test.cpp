@@ -10,6 +10,7 @@
 #include "compute/program/state_file.h"
 #include "compute/worker/finding.h"
 #include "compute/worker/replay.h"
+#include "compute/worker/task_time.h"
 #include "compute/worker/training_jobs.h"
 #include "content_node.h"
 #include "lifecycle_fixture.h"
@@ -502,6 +503,34 @@ TEST_F(LongTraining, is_bid_on_in_the_middle_when_the_state_there_can_be_had) {
     contents.files.erase(trained.checkpoints.back().content);
     EXPECT_FALSE(examined().fit);
     EXPECT_EQ(examined().unfit, "") << "it may come yet";
+}
+
+// By what its profile says of the programs.
+TEST_F(LongTraining, is_left_alone_by_a_machine_that_takes_too_long_for_a_segment) {
+    auto live = std::make_shared<TaskClaim>(*order.live);
+    live->task.state = TaskState::open;
+    live->claim = {};
+    order.live = std::move(live);
+    const auto examined = [&] {
+        Board<TaskOrder, Examined> board(news);
+        ExamineJobs jobs(context, board);
+        board.give({{order.id(), order}});
+        (void)jobs.work();
+        return board.facts(order);
+    };
+    cost::Profile profile;
+    profile.nanoseconds.fill(1);
+    context.profile = &profile;
+    EXPECT_TRUE(examined().fit) << examined().unfit;
+    const double segment = training_time(tiny().programs(kLongSteps), order.live->task, {0, kLongInterval}, profile);
+    const auto heartbeat = static_cast<double>(order.live->task.spec.windows.heartbeat_s);
+    profile.nanoseconds.fill(1.01 * heartbeat / (kTimeMargin * segment));
+    EXPECT_FALSE(examined().fit);
+    EXPECT_TRUE(examined().unfit.starts_with("worker.too_slow")) << examined().unfit;
+    profile.nanoseconds.fill(0.99 * heartbeat / (kTimeMargin * segment));
+    EXPECT_TRUE(examined().fit) << examined().unfit;
+    context.profile = nullptr;
+    EXPECT_TRUE(examined().fit) << "it was not measured";
 }
 
 // A data tensor of two shards, of which nobody has the bytes.
