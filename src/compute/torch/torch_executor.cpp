@@ -137,6 +137,13 @@ at::Tensor matmul(const Node& node, const at::Tensor& a, const at::Tensor& b) {
     return at::mm(left[0][0], right[0][0]).unsqueeze(0).unsqueeze(0);
 }
 
+at::Tensor matmul(const Node& node, const at::Tensor& a, const at::Tensor& b, Products products) {
+    const auto rounded = [](const at::Tensor& x) { return x.to(at::kBFloat16).to(at::kFloat); };
+    if (products == Products::bf16) return matmul(node, rounded(a), rounded(b));
+    if (products == Products::f64) return matmul(node, a.to(at::kDouble), b.to(at::kDouble)).to(at::kFloat);
+    return matmul(node, a, b);
+}
+
 // Values of an imatmul's operand, A [a,b,m,k] or B [a,b,k,n], times its scales. Of 8 bits and a power of two, so exact.
 at::Tensor scaled(const at::Tensor& bytes, const at::Tensor& scales, std::int64_t inner_axis) {
     const at::Tensor low = at::bitwise_and(bytes, static_cast<std::int64_t>(0xff));
@@ -265,8 +272,8 @@ at::Tensor kth(const Node& node, const at::Tensor& x) {
     return at::bitwise_xor(found, static_cast<std::int64_t>(std::numeric_limits<std::int32_t>::min()));
 }
 
-at::Tensor reduction(const Node& node, const std::vector<at::Tensor>& in) {
-    if (node.op == Op::matmul) return matmul(node, in[0], in[1]);
+at::Tensor reduction(const Node& node, const std::vector<at::Tensor>& in, Products products) {
+    if (node.op == Op::matmul) return matmul(node, in[0], in[1], products);
     if (node.op == Op::imatmul) return imatmul(node, in);
     if (node.op == Op::sum_last) return at::sum(in[0], {3}, true);
     if (node.op == Op::max_last) return at::amax(in[0], {3}, true);
@@ -276,7 +283,7 @@ at::Tensor reduction(const Node& node, const std::vector<at::Tensor>& in) {
     return {};
 }
 
-at::Tensor evaluate(const Node& node, const std::vector<at::Tensor>& in) {
+at::Tensor evaluate(const Node& node, const std::vector<at::Tensor>& in, Products products) {
     switch (vm::tensor::find_op(node.op)->kind) {  // the program was validated
         case OpKind::input:
         case OpKind::window:
@@ -286,7 +293,7 @@ at::Tensor evaluate(const Node& node, const std::vector<at::Tensor>& in) {
         case OpKind::elementwise:
             return elementwise(node, in);
         case OpKind::reduction:
-            return reduction(node, in);
+            return reduction(node, in, products);
         case OpKind::structural:
             return structural(node, in);
         case OpKind::gather:
@@ -306,7 +313,9 @@ struct TorchExecutor::Plan {
     const Program& program;
     std::vector<std::uint32_t> last_use;  // the node after which an output is not needed; its own index if never used
 
-    explicit Plan(const Program& p) : program(p), last_use(p.nodes.size()) {
+    Products products;
+
+    Plan(const Program& p, Products precision) : program(p), last_use(p.nodes.size()), products(precision) {
         for (std::uint32_t i = 0; i < p.nodes.size(); ++i) {
             last_use[i] = i;
             for (const std::uint32_t input : p.nodes[i].inputs) last_use[input] = i;
@@ -332,7 +341,7 @@ struct TorchExecutor::Plan {
             else if (node.op == Op::seed)
                 outputs[i] = view_of(seed);
             else
-                outputs[i] = evaluate(node, inputs);
+                outputs[i] = evaluate(node, inputs, products);
             for (const std::uint32_t input : node.inputs)
                 if (last_use[input] == i && !wanted[input]) outputs[input].reset();
         }
@@ -356,7 +365,8 @@ struct TorchExecutor::Plan {
     }
 };
 
-TorchExecutor::TorchExecutor(const Program& program) : plan_(std::make_unique<Plan>(program)) {}
+TorchExecutor::TorchExecutor(const Program& program, Products products)
+    : plan_(std::make_unique<Plan>(program, products)) {}
 TorchExecutor::~TorchExecutor() = default;
 TorchExecutor::TorchExecutor(TorchExecutor&&) noexcept = default;
 

@@ -26,10 +26,14 @@ void set_thread_count(int threads);
 // "1.13.0"
 [[nodiscard]] std::string torch_version();
 
+// How matrix products are computed. bf16: of operands rounded to 8 bits of mantissa, as mixed precision has them, with
+// sums in f32. f64: in double precision, the result rounded to f32.
+enum class Products : std::uint8_t { f32, bf16, f64 };
+
 class TorchExecutor {
 public:
     // `program` must be valid and outlive the executor.
-    explicit TorchExecutor(const vm::tensor::Program& program);
+    explicit TorchExecutor(const vm::tensor::Program& program, Products products = Products::f32);
     ~TorchExecutor();
     TorchExecutor(TorchExecutor&&) noexcept;
 
