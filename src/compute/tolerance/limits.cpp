@@ -1,0 +1,129 @@
+#include "compute/tolerance/limits.h"
+
+#include <algorithm>
+#include <string>
+
+#include "vm/tensor/arith/soft_float.h"
+
+namespace quern::compute::tolerance {
+namespace {
+
+using vm::tensor::arith::soft_add;
+using vm::tensor::arith::soft_div;
+using vm::tensor::arith::soft_from_i32;
+using vm::tensor::arith::soft_mul;
+using vm::tensor::arith::soft_sub;
+
+constexpr std::uint32_t kOne = 0x3f800000;
+constexpr std::uint32_t kSix = 0x40c00000;
+constexpr std::uint32_t kRoundingShare = 0x3a800000;  // 2^-10
+
+[[nodiscard]] constexpr std::uint32_t magnitude(std::uint32_t word) { return word & 0x7fffffffU; }
+[[nodiscard]] constexpr bool is_positive(std::uint32_t word) { return word > 0 && word < kInfinity; }
+
+// By a rule that no minority of profilers moves far: each one's own robust bound, that of these, and the margin.
+[[nodiscard]] std::uint32_t bound_of(std::span<const Profile> profiles, Measure measure) {
+    std::vector<std::uint32_t> bounds;
+    for (const Profile& profile : profiles) {
+        std::vector<std::uint32_t> words;
+        for (const Measured& each : profile) words.push_back(each[measure]);
+        bounds.push_back(robust_bound(words));
+    }
+    return std::max(kLeastLimit, order_of(soft_mul(robust_bound(bounds), soft_from_i32(kMargin))));
+}
+
+[[nodiscard]] std::uint32_t middle_of(std::span<const Profile> profiles, Measure measure) {
+    std::vector<std::uint32_t> middles;
+    for (const Profile& profile : profiles) {
+        std::vector<std::uint32_t> words;
+        for (const Measured& each : profile) words.push_back(each[measure]);
+        middles.push_back(median(words));
+    }
+    return median(middles);
+}
+
+// What each segment may have when all of a history may have no more than `cap` together: the word below the quotient,
+// so that rounding does not add up.
+[[nodiscard]] std::uint32_t share_of(std::uint32_t cap, std::uint64_t segments) {
+    if (segments == 1) return cap;
+    const std::uint32_t share = soft_div(cap, soft_from_i32(static_cast<std::uint32_t>(segments)));
+    return share == 0 ? 0 : share - 1;
+}
+
+[[nodiscard]] Status check_terms(const Terms& terms) {
+    if (!is_positive(terms.cap) || !is_positive(terms.history_cap)) return fail("tolerance.bad_terms", "caps");
+    if (!is_positive(terms.range) || terms.range < kOne) return fail("tolerance.bad_terms", "range of movements");
+    if (terms.segments < 1 || terms.segments > kMaxLimitedSegments)
+        return fail("tolerance.bad_terms", std::to_string(terms.segments) + " segments");
+    return {};
+}
+
+[[nodiscard]] Status check_profiles(std::span<const Profile> profiles) {
+    if (profiles.size() < kMinProfilers || profiles.size() > kMaxProfilers)
+        return fail("tolerance.wrong_profilers", std::to_string(profiles.size()) + " profilers");
+    for (const Profile& profile : profiles)
+        if (profile.size() < kMinProfiled || profile.size() > kMaxProfiled)
+            return fail("tolerance.wrong_profilers", std::to_string(profile.size()) + " segments of a profiler");
+    return {};
+}
+
+}  // namespace
+
+std::uint32_t median(std::span<const std::uint32_t> words) {
+    if (words.empty()) return kInfinity;
+    std::vector<std::uint32_t> sorted;
+    for (const std::uint32_t word : words) sorted.push_back(order_of(word));
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[(sorted.size() - 1) / 2];
+}
+
+std::uint32_t robust_bound(std::span<const std::uint32_t> words) {
+    const std::uint32_t middle = median(words);
+    std::vector<std::uint32_t> deviations;
+    for (const std::uint32_t word : words) deviations.push_back(magnitude(soft_sub(order_of(word), middle)));
+    return order_of(soft_add(middle, soft_mul(kSix, median(deviations))));
+}
+
+Expected<Limits> derive_limits(std::span<const Profile> profiles, const Terms& terms) {
+    QUERN_CHECK(check_terms(terms));
+    QUERN_CHECK(check_profiles(profiles));
+    Limits limits;
+    limits.l2 = bound_of(profiles, Measure::l2);
+    limits.linf = bound_of(profiles, Measure::linf);
+    limits.moments = bound_of(profiles, Measure::moments);
+    limits.rest = bound_of(profiles, Measure::rest);
+    limits.loose = bound_of(profiles, Measure::loose);
+    const std::uint32_t movement = middle_of(profiles, Measure::movement);
+    limits.least_movement = order_of(soft_div(movement, terms.range));
+    limits.most_movement = order_of(soft_mul(movement, terms.range));
+    for (const std::uint32_t bound :
+         {limits.l2, limits.linf, limits.moments, limits.rest, limits.loose, limits.most_movement})
+        if (bound >= kInfinity) return fail("tolerance.not_reproducible", "a bound is not finite");
+    if (!is_positive(limits.least_movement)) return fail("tolerance.not_reproducible", "nothing moves");
+    const std::uint32_t cap = std::min(terms.cap, share_of(terms.history_cap, terms.segments));
+    if (cap < middle_of(profiles, Measure::l2)) return fail("tolerance.cap_too_low", "below the noise of profilers");
+    limits.l2 = std::min(limits.l2, cap);
+    return limits;
+}
+
+std::optional<Measure> refused_by(const Measured& measured, const Limits& limits) {
+    if (!within(measured[Measure::l2], limits.l2)) return Measure::l2;
+    if (!within(measured[Measure::linf], limits.linf)) return Measure::linf;
+    if (!within(measured[Measure::moments], limits.moments)) return Measure::moments;
+    if (!within(measured[Measure::rest], limits.rest)) return Measure::rest;
+    if (!within(measured[Measure::loose], limits.loose)) return Measure::loose;
+    if (measured[Measure::exact] != 0) return Measure::exact;
+    if (!within(measured[Measure::movement], limits.most_movement) ||
+        measured[Measure::movement] < limits.least_movement)
+        return Measure::movement;
+    return std::nullopt;
+}
+
+bool is_true_movement(std::uint32_t said, const Measured& measured, const Limits& limits) {
+    const std::uint32_t movement = measured[Measure::movement];
+    if (order_of(said) == kInfinity || order_of(movement) == kInfinity) return false;
+    const std::uint32_t share = soft_add(limits.l2, kRoundingShare);
+    return within(magnitude(soft_sub(said, movement)), soft_mul(share, movement));
+}
+
+}  // namespace quern::compute::tolerance

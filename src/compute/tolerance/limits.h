@@ -1,0 +1,74 @@
+// The bounds of tolerance mode: what profilers measured, made into limits that a minority of them cannot move at will,
+// the submitter's caps, and the judgement of a segment by them. In integer arithmetic on words of binary32, the same on
+// each machine (doc/tolerance.md, "Limits"). Used by the chain, verifiers and solvers. Pure; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/expected.h"
+#include "compute/tolerance/measures.h"
+
+namespace quern::compute::tolerance {
+
+inline constexpr std::size_t kMinProfilers = 3;
+inline constexpr std::size_t kMaxProfilers = 1U << 6;
+inline constexpr std::size_t kMinProfiled = 8;  // segments of a profiler
+inline constexpr std::size_t kMaxProfiled = 1U << 10;
+// A limit is so many times the robust bound of what was profiled: profilers see the first steps alone, and their own
+// machines. A power of two, so that nothing is rounded.
+inline constexpr std::uint32_t kMargin = 32;
+// 2^-18, 64 times the rounding of one operation: no limit is below. Where most profilers agree with their replay to the
+// bit, a solver that does not is not yet a liar.
+inline constexpr std::uint32_t kLeastLimit = 0x36800000;
+inline constexpr std::uint64_t kMaxLimitedSegments = std::uint64_t{1} << 20;  // of a history
+
+// The element at (n - 1) / 2 of n words in the order of order_of(): a word that somebody gave, or infinity. Of none
+// infinity.
+[[nodiscard]] std::uint32_t median(std::span<const std::uint32_t> words);
+// median + 6 MAD, MAD the median of |word - median|: subtraction, product and sum rounded to nearest even, each once.
+// Whatever fewer than half of the words are, it is at most h + 6 (h - l) and at least l, l and h the least and the
+// largest of the others, when those are more than half.
+[[nodiscard]] std::uint32_t robust_bound(std::span<const std::uint32_t> words);
+
+// What one profiler measured between its fast backend and its own canonical replay.
+using Profile = std::vector<Measured>;
+
+// What the submitter allows. All words are finite and above +0.
+struct Terms {
+    std::uint32_t cap = 0;          // l2 of a segment
+    std::uint32_t history_cap = 0;  // the sum of l2 over all segments of the history
+    std::uint64_t segments = 1;     // of the history, 1 to kMaxLimitedSegments
+    std::uint32_t range = 0;        // 1 and above: by what factor a movement may leave the profiled one, up and down
+};
+
+// The largest errors that a segment may have, and where its movement must lie.
+struct Limits {
+    std::uint32_t l2 = 0;
+    std::uint32_t linf = 0;
+    std::uint32_t moments = 0;
+    std::uint32_t rest = 0;
+    std::uint32_t loose = 0;
+    std::uint32_t least_movement = 0;
+    std::uint32_t most_movement = 0;
+
+    bool operator==(const Limits&) const = default;
+};
+
+// Errors: tolerance.bad_terms; tolerance.wrong_profilers (fewer or more than the bounds above, of profilers or of a
+// profiler's segments); tolerance.not_reproducible (a bound or the movement is no finite number above +0, as when most
+// profilers could not reproduce themselves); tolerance.cap_too_low (a cap lies below the median noise
+// of the median profiler, so that honest solvers would be refused).
+[[nodiscard]] Expected<Limits> derive_limits(std::span<const Profile> profiles, const Terms& terms);
+
+// The first measure, in their order, by which a segment is refused; nullopt: it is accepted. The cosine is not judged:
+// l2 bounds the angle.
+[[nodiscard]] std::optional<Measure> refused_by(const Measured& measured, const Limits& limits);
+
+// Whether what a solver says of a segment's movement can be true of a segment that was measured: the claimed checkpoint
+// is at most l2 * movement from the replay, so |said - movement| <= l2 * movement, with 2^-10 of it for rounding.
+[[nodiscard]] bool is_true_movement(std::uint32_t said, const Measured& measured, const Limits& limits);
+
+}  // namespace quern::compute::tolerance
