@@ -18,11 +18,12 @@ if ! $draw; then
   mkdir -p "$folder"
   cat doc/*.md > "$folder/text"
   measure samples samples
-  measure noise noise --segments 10 --longest 64
-  measure rates rates --segments 10
+  measure noise noise --segments 6 --longest 8 --gap 15
+  measure noise-convolution noise --model convolution --segments 10 --longest 16
+  measure noise-loose noise --model convolution --segments 10 --longest 16 --loose model.0.bias model.4.bias
+  measure rates rates --segments 5
   measure corpus corpus --segments 300 -k 4
-  measure noise-reference noise --model reference --segments 3 --longest 8
-  measure corpus-reference corpus --model reference --segments 30 -k 2
+  measure corpus-reference corpus --model reference --segments 30 -k 2 --batch 8
 fi
 limit=$(sed -n 's/^limits: l2 \([^,]*\),.*/\1/p' "$folder/corpus.txt")
 gnuplot -e "folder='$folder'; limit=$limit" doc/images/tolerance.gp

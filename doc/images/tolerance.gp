@@ -14,8 +14,8 @@ set output out("noise")
 set xlabel "steps of a segment"
 set ylabel "distance / movement of the segment (l2)"
 set logscale xy
-set xrange [0.8:90]
-set yrange [1e-7:3e-2]
+set xrange [0.8:40]
+set yrange [1e-7:10]
 set format y "10^{%L}"
 set xtics (1, 2, 4, 8, 16, 32, 64)
 set key at graph 0.02, 0.98
@@ -23,7 +23,8 @@ plot rows("noise", "bf16 products") using 3:4 with points pt 7 ps 0.5 lc rgb ora
      rows("noise", "f32 1 thread") using ($3*0.94):4 with points pt 7 ps 0.5 lc rgb blue title "f32, 1 thread", \
      rows("noise", "f32 2 threads") using ($3*1.0):4 with points pt 6 ps 0.6 lc rgb green title "f32, 2 threads", \
      rows("noise", "f64 products") using ($3*1.06):4 with points pt 4 ps 0.5 lc rgb grey title "f64 products", \
-     rows("noise-reference", "f32 2 threads") using ($3*1.12):4 with points pt 2 ps 0.6 lc rgb red title "f32, 0.83 M parameters"
+     rows("noise-convolution", "f32 1 thread") using ($3*1.12):4 with points pt 2 ps 0.6 lc rgb red title "convolutions, f32", \
+     rows("noise-loose", "f32 1 thread") using ($3*1.18):4 with points pt 1 ps 0.6 lc rgb red title "the same, biases left out"
 unset logscale
 set xtics autofreq
 

@@ -28,6 +28,7 @@ struct Options {
     std::uint64_t k = 4;
     std::uint64_t gap = 20;  // steps between the starts of two measured segments
     std::uint64_t longest = 64;
+    std::uint32_t batch = 16;
 };
 
 double number(std::uint32_t word) { return static_cast<double>(__builtin_bit_cast(float, word)); }
@@ -74,6 +75,7 @@ std::unique_ptr<Lab> make_lab(const Options& options, compute::program::Architec
         if (text.size() < 20'000)
             give_up("the text " + options.text + " has " + std::to_string(text.size()) + " bytes");
         architecture = transformer_of(options.model == "reference", text.size());
+        architecture.batch = options.batch;
         data = {tokens_of(text)};
     }
     auto lab = std::make_unique<Lab>(architecture, std::move(data), options.loose);
@@ -139,8 +141,8 @@ Limits profile(Lab& lab, std::uint64_t k, std::uint64_t segments) {
         }
         start = std::move(replayed);
     }
-    const compute::tolerance::Terms terms{word_of(1e-2F), word_of(1e-2F * static_cast<float>(segments)), segments,
-                                          word_of(16.0F)};
+    const compute::tolerance::Terms terms{
+        word_of(1e-2F), word_of(1e-2F * static_cast<float>(segments)), segments, word_of(16.0F), {}};
     const Limits limits = must(compute::tolerance::derive_limits(profiles, terms), "limits");
     std::printf("limits: l2 %.3g, linf %.3g, moments %.3g, rest %.3g, movement %.3g to %.3g\n", number(limits.l2),
                 number(limits.linf), number(limits.moments), number(limits.rest), number(limits.least_movement),
@@ -293,6 +295,9 @@ int run(int argc, char** argv) {
     app.add_option("--loose", options.loose, "parameters that the distance leaves out");
     app.add_option("--segments", options.segments)->capture_default_str()->check(CLI::Range(1, 100'000));
     app.add_option("-k", options.k, "steps of a segment")->capture_default_str()->check(CLI::Range(1, 10'000));
+    app.add_option("--batch", options.batch, "of the transformers: sequences of a step")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1024));
     app.add_option("--gap", options.gap, "noise, rates: steps between the starts of two segments")
         ->capture_default_str()
         ->check(CLI::Range(1, 100'000));

@@ -53,6 +53,9 @@ constexpr std::uint32_t kRoundingShare = 0x3a800000;  // 2^-10
 [[nodiscard]] Status check_terms(const Terms& terms) {
     if (!is_positive(terms.cap) || !is_positive(terms.history_cap)) return fail("tolerance.bad_terms", "caps");
     if (!is_positive(terms.range) || terms.range < kOne) return fail("tolerance.bad_terms", "range of movements");
+    const Allowance& allowed = terms.allowance;
+    for (const std::uint32_t each : {allowed.l2, allowed.linf, allowed.moments, allowed.rest})
+        if (each >= kInfinity) return fail("tolerance.bad_terms", "an allowance");
     if (terms.segments < 1 || terms.segments > kMaxLimitedSegments)
         return fail("tolerance.bad_terms", std::to_string(terms.segments) + " segments");
     return {};
@@ -88,10 +91,10 @@ Expected<Limits> derive_limits(std::span<const Profile> profiles, const Terms& t
     QUERN_CHECK(check_terms(terms));
     QUERN_CHECK(check_profiles(profiles));
     Limits limits;
-    limits.l2 = bound_of(profiles, Measure::l2);
-    limits.linf = bound_of(profiles, Measure::linf);
-    limits.moments = bound_of(profiles, Measure::moments);
-    limits.rest = bound_of(profiles, Measure::rest);
+    limits.l2 = std::max(bound_of(profiles, Measure::l2), terms.allowance.l2);
+    limits.linf = std::max(bound_of(profiles, Measure::linf), terms.allowance.linf);
+    limits.moments = std::max(bound_of(profiles, Measure::moments), terms.allowance.moments);
+    limits.rest = std::max(bound_of(profiles, Measure::rest), terms.allowance.rest);
     limits.loose = bound_of(profiles, Measure::loose);
     const std::uint32_t movement = middle_of(profiles, Measure::movement);
     limits.least_movement = order_of(soft_div(movement, terms.range));

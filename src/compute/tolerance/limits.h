@@ -36,12 +36,22 @@ inline constexpr std::uint64_t kMaxLimitedSegments = std::uint64_t{1} << 20;  //
 // What one profiler measured between its fast backend and its own canonical replay.
 using Profile = std::vector<Measured>;
 
-// What the submitter allows. All words are finite and above +0.
+// What the submitter allows though profilers measured less: +0 and above. Where a ReLU or a maximum turns, one
+// element's rounding makes a step that few segments have, and no median sees.
+struct Allowance {
+    std::uint32_t l2 = 0;
+    std::uint32_t linf = 0;
+    std::uint32_t moments = 0;
+    std::uint32_t rest = 0;
+};
+
+// What the submitter asks for. All words are finite and above +0.
 struct Terms {
     std::uint32_t cap = 0;          // l2 of a segment
     std::uint32_t history_cap = 0;  // the sum of l2 over all segments of the history
     std::uint64_t segments = 1;     // of the history, 1 to kMaxLimitedSegments
     std::uint32_t range = 0;        // 1 and above: by what factor a movement may leave the profiled one, up and down
+    Allowance allowance{};
 };
 
 // The largest errors that a segment may have, and where its movement must lie.

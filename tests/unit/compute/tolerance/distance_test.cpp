@@ -394,6 +394,34 @@ Expected<vm::tensor::Program> moved_by_a_sum(DType dtype, std::uint32_t flags,
     return std::move(built.program);
 }
 
+TEST(Distance, a_fused_product_is_no_exact_operation_and_taints_who_reads_it) {
+    Builder b;
+    const Value weight =
+        b.slot("model.w", DType::f32, program::vector_shape(4), Initializer::zeros(), vm::tensor::kSlotParameter);
+    const Value half = b.constant(0.5F);
+    const auto scalar = [&](const char* name) {
+        return b.slot(name, DType::f32, program::scalar_shape(), Initializer::constant(1.0F));
+    };
+    const Value power = scalar("power");
+    const Value fused = scalar("fused");
+    const Value reader = scalar("reader");
+    const Value late = scalar("late");
+    const Value loss = scalar("loss");
+    b.set_loss_slot(loss);
+    b.update(power, b.sqrt(b.add(b.mul(power, half), b.div(half, power))));
+    b.update(fused, b.fma(fused, half, half));
+    b.update(reader, b.neg(fused));
+    b.update(late, b.neg(reader));  // two steps after
+    b.update(loss, b.sum_last(weight));
+    b.update(weight, b.mul(weight, loss));
+    const auto built = b.finish();
+    ASSERT_TRUE(built) << built.error().to_string();
+    const auto classes = classify(built->program);
+    ASSERT_TRUE(classes) << classes.error().to_string();
+    EXPECT_EQ(*classes,
+              (std::vector{Class::parameter, Class::exact, Class::rest, Class::rest, Class::rest, Class::rest}));
+}
+
 TEST(Distance, refuses_programs_that_it_cannot_compare_by_name) {
     const auto same = [](Builder&, Value x) { return x; };
     const auto name_of = [](const Expected<vm::tensor::Program>& training) {

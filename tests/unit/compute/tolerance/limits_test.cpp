@@ -146,6 +146,22 @@ TEST(Limits, caps_bound_a_segment_and_the_sum_over_the_history) {
     }
 }
 
+TEST(Limits, an_allowance_is_the_least_limit_and_caps_bound_it) {
+    const std::vector<Profile> profiles(3, profile(1e-4F));
+    Terms terms = kTerms;
+    const auto before = derive_limits(profiles, terms);
+    ASSERT_TRUE(before);
+    terms.allowance = {word(0.5F), word(0.6F), word(0.7F), word(1e-6F)};
+    auto limits = derive_limits(profiles, terms);
+    ASSERT_TRUE(limits);
+    EXPECT_EQ(limits->l2, word(0.5F));
+    EXPECT_EQ(limits->linf, word(0.6F));
+    EXPECT_EQ(limits->moments, word(0.7F));
+    EXPECT_EQ(limits->rest, before->rest);
+    terms.cap = word(0.25F);
+    EXPECT_EQ(derive_limits(profiles, terms)->l2, word(0.25F));
+}
+
 TEST(Limits, refuses_terms_and_profiles_by_name) {
     const std::vector<Profile> profiles(3, profile(1e-4F));
     const auto error_with = [&](auto change, const std::vector<Profile>& given) {
@@ -160,6 +176,10 @@ TEST(Limits, refuses_terms_and_profiles_by_name) {
         EXPECT_EQ(error_with([&](Terms& t) { t.cap = bad; }, profiles), "tolerance.bad_terms") << bad;
         EXPECT_EQ(error_with([&](Terms& t) { t.history_cap = bad; }, profiles), "tolerance.bad_terms") << bad;
         EXPECT_EQ(error_with([&](Terms& t) { t.range = bad; }, profiles), "tolerance.bad_terms") << bad;
+    }
+    for (const std::uint32_t bad : {kNan, kInfinity, word(-1)}) {
+        EXPECT_EQ(error_with([&](Terms& t) { t.allowance.l2 = bad; }, profiles), "tolerance.bad_terms") << bad;
+        EXPECT_EQ(error_with([&](Terms& t) { t.allowance.rest = bad; }, profiles), "tolerance.bad_terms") << bad;
     }
     EXPECT_EQ(error_with([](Terms& t) { t.range = word(0.99F); }, profiles), "tolerance.bad_terms");
     EXPECT_EQ(error_with([](Terms& t) { t.segments = 0; }, profiles), "tolerance.bad_terms");

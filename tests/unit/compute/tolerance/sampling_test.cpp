@@ -40,10 +40,11 @@ TEST(Sampling, among_equals_the_earlier_segments_come_first) {
 
 TEST(Sampling, what_is_no_size_comes_first) {
     std::vector<std::uint32_t> said(10, word(2.0F));
-    said[4] = 0x7fc00000;
-    said[6] = word(-1.0F);
-    said[8] = 0x7f800000;
+    said[4] = 0x7f800000;
+    said[6] = 0x7fc00000;
+    said[8] = word(-1.0F);
     EXPECT_EQ(choose_segments(kBeacon, kVerifier, said, 0, 3), (std::vector<std::uint64_t>{4, 6, 8}));
+    EXPECT_EQ(choose_segments(kBeacon, kVerifier, said, 0, 2), (std::vector<std::uint64_t>{4, 6}));
 }
 
 TEST(Sampling, takes_all_when_there_are_no_more) {
