@@ -73,7 +73,15 @@ at::Tensor by_definition(const Node& node, const std::vector<at::Tensor>& inputs
     return result;
 }
 
+// Whether a single number, a counter like the powers of Adam's betas: these decay to subnormal numbers, which the
+// definition flushes, and are compared bit by bit where the training is otherwise near.
+bool is_counted(const Node& node, const std::vector<at::Tensor>& in) {
+    return node.shape.elements() == 1 && vm::tensor::arith::flushes(node.element) &&
+           std::none_of(in.begin(), in.end(), [](const at::Tensor& each) { return each.requires_grad(); });
+}
+
 at::Tensor elementwise(const Node& node, const std::vector<at::Tensor>& in) {
+    if (is_counted(node, in)) return by_definition(node, in);
     const auto truth = [](const at::Tensor& x) { return x.to(at::kInt); };
     switch (node.element) {
         case ElementOp::neg:

@@ -195,6 +195,28 @@ TEST(TorchExecutor, agrees_bit_for_bit_on_integers) {
     for (std::size_t s = 0; s < state.size(); ++s) EXPECT_EQ(torch_state[s], state[s]) << built->program.slots[s].name;
 }
 
+TEST(TorchExecutor, counters_that_decay_are_the_definitions_to_the_bit) {
+    Builder b;
+    const auto power = b.slot("power", DType::f32, scalar_shape(), Initializer::constant(1.0F));
+    const auto rest = b.slot("rest", DType::f32, scalar_shape(), Initializer::zeros());
+    const auto next = b.mul(power, b.constant(0.9F));
+    b.update(power, next);
+    b.update(rest, b.div(b.constant(1.0F), b.sub(b.constant(1.0F), b.exp(b.sub(next, b.constant(80.0F))))));
+    b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
+    const auto built = b.finish();
+    ASSERT_TRUE(built);
+    State state = initial_state(*built, 1);
+    State torch_state = state;
+    TorchExecutor torch(built->program);
+    vm::tensor::Executor canonical(built->program, vm::tensor::arith::Backend::scalar, nullptr);
+    for (int step = 1; step <= 850; ++step) {
+        ASSERT_TRUE(torch.step(torch_state, kNoData, kSeed));
+        canonical.step(state, kNoData, kSeed);
+        ASSERT_EQ(torch_state, state) << step;
+    }
+    EXPECT_EQ(state[0].words[0], 0U) << "0.9^829 is below 2^-126";
+}
+
 TEST(TorchExecutor, stores_canonical_nan) {
     Builder b;
     const auto x = b.slot("x", DType::f32, vector_shape(2), Initializer::constant(-1.0F));
