@@ -304,7 +304,7 @@ class TrainTest(framework.MarketTest, Trains):
         usage = subprocess.run([program("quern-train"), "--model", "m.onnx", "--data", "d", "--local", "--tax", "1qrn"],
                                capture_output=True, text=True)
         self.assertEqual(usage.returncode, 2, usage.stderr)
-        self.assertIn("--tax excludes --local", usage.stderr)
+        self.assertIn("--local excludes --tax", usage.stderr)
 
     def test_asks_once_at_a_terminal(self):
         model = self.make_model("asked")

@@ -47,7 +47,10 @@ class UrisTest(framework.MarketTest, Trains):
     def new_job(self):
         """One that no node has anything of."""
         type(self).made += 1
-        return TextJob(os.path.join(self.directory, f"job{self.made}"), None, framework.licence_texts()[:4], layers=1,
+        own = os.path.join(self.directory, f"text{self.made}")
+        with open(own, "w") as file:
+            file.write(f"This is the text of job {self.made} alone.\n")
+        return TextJob(os.path.join(self.directory, f"job{self.made}"), None, [*framework.licence_texts()[:4], own], layers=1,
                        d_model=32, context=32, batch=4, total_steps=STEPS + self.made, seed=self.made)
 
     def into_bucket(self, key, file):
