@@ -18,7 +18,6 @@ using program::Initializer;
 using program::Node;
 using program::Op;
 using program::Program;
-using program::Shape;
 using program::Value;
 using vm::tensor::Slot;
 using vm::tensor::State;
