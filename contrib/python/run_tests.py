@@ -4,9 +4,9 @@
 Test programs are build/<preset>/bin/test_* (GoogleTest), tests/lint/lint.py and tests/functional/test_*.py. A program that
 crashes, hangs or reports nothing counts as one failure. Unit tests run side by side, then functional tests that wait most
 of their time (PATIENT), more of them at once, then the others one after the other: they are about time, and each keeps the
-machine busy. A test
-that failed beside others runs AGAIN_TIMES more, alone: if it passes each time it counts as passed, and the summary calls it
-unsteady and repeats what it said. Not so a program that crashed (every finding of a sanitizer is a crash) or hung, nor more than AGAIN_TESTS tests of one call.
+machine busy. A test that failed beside others runs AGAIN_TIMES more, alone: if it passes each time it counts as passed, and
+the summary calls it unsteady and repeats what it said. Not so a program that crashed (every finding of a sanitizer is a
+crash) or hung, nor more than AGAIN_TESTS tests of one call.
 Says why tests were skipped and which took longest.
 """
 import argparse

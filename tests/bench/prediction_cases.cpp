@@ -1,8 +1,9 @@
-// What a machine's profile says that programs take, beside what they take: ten programs that the profile was not
+// What a machine's profile says that programs take, beside what they take: twelve programs that the profile was not
 // measured with.
 #include <limits>
 
 #include "base/fs.h"
+#include "bench/architectures.h"
 #include "bench/cases.h"
 #include "compute/cost/predict.h"
 #include "compute/cost/self_benchmark.h"
@@ -38,14 +39,6 @@ Predicted predicted(std::string name, const Architecture& architecture) {
     return {std::move(name), std::move(training.built), std::move(data), std::move(training.states[0])};
 }
 
-Architecture transformer(const TransformerSpec& spec, std::uint32_t batch) {
-    Architecture architecture = test::demo_architecture(1'024);
-    architecture.model = spec;
-    architecture.data[0].elements = std::uint64_t{1'024} * spec.context + 1;
-    architecture.batch = batch;
-    return architecture;
-}
-
 Architecture perceptron() {
     using namespace compute::program;
     constexpr std::uint32_t kRows = 1'024;
@@ -60,24 +53,7 @@ Architecture perceptron() {
     return architecture;
 }
 
-Architecture convolution() {
-    using namespace compute::program;
-    constexpr std::uint32_t kImages = 256;
-    const Window2d three{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
-    const PoolLayer halved{PoolLayer::Kind::max, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}};
-    Architecture architecture = test::demo_architecture(1);
-    LayersSpec& model = architecture.model.emplace<LayersSpec>();
-    model.input = LayersSpec::Input::image;
-    model.image = {32, 32};
-    model.channels = 3;
-    model.scale = 1.0F / 256;
-    model.outputs = 10;
-    model.layers = {ConvLayer{32, three}, Activation::relu, halved, ConvLayer{64, three}, Activation::relu, halved,
-                    GlobalPoolLayer{},    LinearLayer{10}};
-    architecture.data = {{vm::tensor::DataType::u8, kImages * model.input_size()}, {vm::tensor::DataType::u8, kImages}};
-    architecture.batch = 32;
-    return architecture;
-}
+Architecture convolution() { return image_network({32, 64}, true); }
 
 // As PyTorch exported it (tests/vectors/onnx), with so many examples of `inputs` bytes.
 Architecture network(const std::string& name, std::uint32_t batch, std::uint64_t inputs, bool has_targets = true) {
@@ -116,7 +92,7 @@ std::vector<Predicted> programs() {
     modern.dropout = 0.1F;
     std::vector<Predicted> all;
     all.push_back(predicted("the demo's transformer", test::demo_architecture(4'736)));
-    all.push_back(predicted("reference transformer", transformer({4, 128, 4, 128, 4, 98}, 32)));
+    all.push_back(predicted("reference transformer", reference_transformer()));
     all.push_back(predicted("transformer of bytes", transformer(bytes, 16)));
     all.push_back(predicted("mixture of experts", transformer(experts, 16)));
     all.push_back(predicted("rotary, SwiGLU, dropout", transformer(modern, 16)));
@@ -129,10 +105,6 @@ std::vector<Predicted> programs() {
     all.push_back(evaluation(convolution()));
     return all;
 }
-
-}  // namespace
-
-namespace {
 
 constexpr int kRounds = 3;
 

@@ -1,5 +1,6 @@
 // One training step of the demo's transformer, what committing to its result costs, and what a verifier's probed step
 // and a dispute's take besides.
+#include "bench/architectures.h"
 #include "bench/cases.h"
 #include "compute/core/dispute_strategy.h"
 #include "support/training_game.h"
@@ -100,34 +101,8 @@ int torch_transformer(const compute::program::Architecture&) { return 0; }
 int torch_convolution(const compute::program::Architecture&) { return 0; }
 #endif
 
-// 0.83 million parameters: what larger comparisons of this project mean by the reference transformer.
-compute::program::Architecture reference_transformer() {
-    compute::program::Architecture architecture = test::demo_architecture(1'024);
-    architecture.model = compute::program::TransformerSpec{4, 128, 4, 128, 4, 98};
-    architecture.data[0].elements = std::uint64_t{1'024} * 128 + 1;
-    architecture.batch = 32;
-    return architecture;
-}
-
-// 32 x 32 pixels of three colours, as CIFAR-10 has them, in ten classes.
 compute::program::Architecture convolution_architecture() {
-    using namespace compute::program;
-    constexpr std::uint32_t kImages = 256;
-    const Window2d three{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
-    const PoolLayer halved{PoolLayer::Kind::max, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}};
-    Architecture architecture = test::demo_architecture(1);
-    LayersSpec& model = architecture.model.emplace<LayersSpec>();
-    model.input = LayersSpec::Input::image;
-    model.image = {32, 32};
-    model.channels = 3;
-    model.scale = 1.0F / 256;
-    model.outputs = 10;
-    model.layers = {ConvLayer{32, three},  Activation::relu, halved,
-                    ConvLayer{64, three},  Activation::relu, halved,
-                    ConvLayer{128, three}, Activation::relu, GlobalPoolLayer{},
-                    LinearLayer{10}};
-    architecture.data = {{vm::tensor::DataType::u8, kImages * model.input_size()}, {vm::tensor::DataType::u8, kImages}};
-    architecture.batch = 32;
+    compute::program::Architecture architecture = image_network({32, 64, 128}, false);
     architecture.optimizer.weight_decay = 0;
     return architecture;
 }

@@ -23,7 +23,6 @@ constexpr std::uint64_t kSavePauseMs = 1'000;
 constexpr std::uint64_t kTellPauseMs = 250;
 constexpr std::string_view kSaved = "state-";  // then the step, then kSavedEnd
 constexpr std::string_view kSavedEnd = ".safetensors";
-constexpr std::size_t kMaxStateFile = std::size_t{64} << 30;
 
 bool is_checkpoint(std::string_view name) {
     if (!name.starts_with(kSaved) || !name.ends_with(kSavedEnd) || name.size() <= kSaved.size() + kSavedEnd.size())
@@ -94,7 +93,7 @@ private:
         step_ = job.step;
         if (job.stage == stage::kDone) return tell_done(job);
         const std::string path = saved_path(step_);
-        QUERN_TRY(const Bytes bytes, fs::read_file(path, kMaxStateFile));
+        QUERN_TRY(const Bytes bytes, fs::read_file(path, program::kMaxStateFileBytes));
         QUERN_TRY(state_, program::read_state(program_, bytes));
         if (tensor::state_root(state_, &pool_) != job.state_root || step_ > training_.programs.plan.steps())
             return fail("train.bad_job", path + " is not the state that was saved");

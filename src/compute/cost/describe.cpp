@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <numeric>
 #include <utility>
+
+#include "compute/program/description.h"
 
 namespace quern::compute::cost {
 namespace {
 
-constexpr std::size_t kLargest = 10;
-
-std::string op_name(const vm::tensor::Node& node) {
-    if (node.op == vm::tensor::Op::elementwise)
-        if (const auto* const info = vm::tensor::arith::find_element_op(node.element)) return std::string(info->name);
-    return std::string(vm::tensor::find_op(node.op)->name);
-}
+using program::operation_of;
 
 struct Told {
     StepTime time;
@@ -32,15 +27,11 @@ Told told_of(const vm::tensor::Program& program, const Profile& profile, const L
     told.nodes = predict_nodes(program, profile);
     std::map<std::string, double> sums;
     for (std::size_t i = 0; i < told.nodes.size(); ++i)
-        if (told.nodes[i] > 0) sums[op_name(program.nodes[i])] += told.nodes[i];
+        if (told.nodes[i] > 0) sums[std::string(operation_of(program.nodes[i]))] += told.nodes[i];
     told.operations.assign(sums.begin(), sums.end());
     std::stable_sort(told.operations.begin(), told.operations.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
-    told.largest.resize(told.nodes.size());
-    std::iota(told.largest.begin(), told.largest.end(), 0);
-    std::stable_sort(told.largest.begin(), told.largest.end(),
-                     [&](std::size_t a, std::size_t b) { return told.nodes[a] > told.nodes[b]; });
-    told.largest.resize(std::min(told.largest.size(), kLargest));
+    told.largest = program::largest_nodes(told.nodes);
     return told;
 }
 
@@ -79,7 +70,8 @@ json::Value describe_time(const vm::tensor::Program& program, const Profile& pro
     result.set("operations", std::move(operations));
     json::Value largest = json::Value::array();
     for (const std::size_t i : told.largest)
-        largest.push(json::Value::object({{"node", i}, {"op", op_name(program.nodes[i])}, {"seconds", told.nodes[i]}}));
+        largest.push(
+            json::Value::object({{"node", i}, {"op", operation_of(program.nodes[i])}, {"seconds", told.nodes[i]}}));
     result.set("largest", std::move(largest));
     return result;
 }
@@ -97,7 +89,7 @@ std::string describe_time_as_text(const vm::tensor::Program& program, const Prof
     for (const auto& [op, seconds] : told.operations) row(text, op, seconds);
     text += "\nnodes that take longest\n";
     for (const std::size_t i : told.largest)
-        row(text, std::to_string(i) + " " + op_name(program.nodes[i]), told.nodes[i]);
+        row(text, std::to_string(i) + " " + std::string(operation_of(program.nodes[i])), told.nodes[i]);
     return text;
 }
 

@@ -27,7 +27,6 @@ constexpr std::array kKnown{
     Known{Unit::loop, 1000},
     Known{Unit::element_call, 12},
     Known{Unit::gathered_word, 1},
-
     Known{Unit::copy_row, 8},
     Known{Unit::copy_word, 0.05},
     Known{Unit::fill_word, 0.05},

@@ -15,11 +15,6 @@ namespace tensor = vm::tensor;
 using tensor::Node;
 using tensor::Program;
 
-std::string_view name_of(const Node& node) {
-    if (node.op == tensor::Op::elementwise) return tensor::arith::find_element_op(node.element)->name;
-    return tensor::find_op(node.op)->name;
-}
-
 std::vector<std::uint64_t> work_of_nodes(const Program& program) {
     std::vector<std::uint64_t> work;
     for (std::size_t i = 0; i < program.nodes.size(); ++i) {
@@ -41,7 +36,7 @@ struct Share {
 std::vector<Share> shares_of(const Program& program, const std::vector<std::uint64_t>& work) {
     std::map<std::string, Share, std::less<>> by_name;
     for (std::size_t i = 0; i < program.nodes.size(); ++i) {
-        const std::string name(name_of(program.nodes[i]));
+        const std::string name(operation_of(program.nodes[i]));
         Share& share = by_name[name];
         share.op = name;
         ++share.nodes;
@@ -51,17 +46,6 @@ std::vector<Share> shares_of(const Program& program, const std::vector<std::uint
     for (auto& [name, share] : by_name) shares.push_back(std::move(share));
     std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.work > b.work; });
     return shares;
-}
-
-// Numbers of the nodes with the most work, the most first.
-std::vector<std::size_t> largest_of(const std::vector<std::uint64_t>& work) {
-    std::vector<std::size_t> order(work.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const std::size_t count = std::min(kLargestNodes, order.size());
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                      [&](std::size_t a, std::size_t b) { return work[a] != work[b] ? work[a] > work[b] : a < b; });
-    order.resize(count);
-    return order;
 }
 
 std::string_view name_of(tensor::DType dtype) { return dtype == tensor::DType::f32 ? "f32" : "i32"; }
@@ -112,6 +96,11 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
+std::string_view operation_of(const Node& node) {
+    if (node.op == tensor::Op::elementwise) return tensor::arith::find_element_op(node.element)->name;
+    return tensor::find_op(node.op)->name;
+}
+
 json::Value dims_of(const tensor::Shape& shape) {
     json::Value dims = json::Value::array();
     for (const std::uint32_t dim : shape.dims) dims.push(dim);
@@ -161,8 +150,8 @@ json::Value describe(const Program& program, std::uint64_t bytes) {
         operations.push(json::Value::object({{"op", share.op}, {"nodes", share.nodes}, {"work_units", share.work}}));
     result.set("operations", std::move(operations));
     json::Value largest = json::Value::array();
-    for (const std::size_t i : largest_of(work)) {
-        json::Value entry = json::Value::object({{"node", i}, {"op", name_of(program.nodes[i])}});
+    for (const std::size_t i : largest_nodes(work)) {
+        json::Value entry = json::Value::object({{"node", i}, {"op", operation_of(program.nodes[i])}});
         entry.set("dims", dims_of(program.nodes[i].shape));
         entry.set("work_units", work[i]);
         largest.push(std::move(entry));
@@ -204,8 +193,8 @@ std::string describe_as_text(const Program& program, std::uint64_t bytes) {
     for (const Share& share : shares_of(program, work))
         row(text, share.op, grouped(share.work), percent(share.work, sum) + "  " + grouped(share.nodes) + " nodes");
     text += "\nnodes with the most work\n";
-    for (const std::size_t i : largest_of(work))
-        row(text, std::to_string(i) + " " + std::string(name_of(program.nodes[i])), grouped(work[i]),
+    for (const std::size_t i : largest_nodes(work))
+        row(text, std::to_string(i) + " " + std::string(operation_of(program.nodes[i])), grouped(work[i]),
             program.nodes[i].shape.to_string());
     return text;
 }
@@ -220,7 +209,7 @@ std::string draw_as_dot(const Program& program) {
     };
     for (std::size_t i = 0; i < program.nodes.size(); ++i) {
         const Node& node = program.nodes[i];
-        std::string label = std::to_string(i).append(" ").append(name_of(node));
+        std::string label = std::to_string(i).append(" ").append(operation_of(node));
         const bool is_slot = node.op == tensor::Op::slot;
         if (is_slot) label.append(" ").append(escaped(program.slots[node.attributes[0]].name));
         label.append("\\n").append(node.shape.to_string());

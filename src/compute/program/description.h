@@ -2,7 +2,11 @@
 // drawing. Used by quern-compile. Pure; thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "vm/tensor/graph.h"
@@ -10,6 +14,21 @@
 namespace quern::compute::program {
 
 inline constexpr std::size_t kLargestNodes = 10;  // that are told of
+
+// A node's operation, of an elementwise one which: "matmul", "tanh".
+[[nodiscard]] std::string_view operation_of(const vm::tensor::Node& node);
+// Numbers of the kLargestNodes nodes of which there is most, by node: the most first, of equal ones the first.
+template <class Number>
+[[nodiscard]] std::vector<std::size_t> largest_nodes(const std::vector<Number>& by_node) {
+    std::vector<std::size_t> order(by_node.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const std::size_t count = std::min(kLargestNodes, order.size());
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+        [&](std::size_t a, std::size_t b) { return by_node[a] != by_node[b] ? by_node[a] > by_node[b] : a < b; });
+    order.resize(count);
+    return order;
+}
 
 // As a list of four.
 [[nodiscard]] json::Value dims_of(const vm::tensor::Shape& shape);

@@ -17,7 +17,6 @@ namespace {
 using vm::tensor::State;
 using vm::tensor::Tensor;
 
-constexpr std::size_t kMaxStateBytes = std::size_t{64} << 30;
 constexpr std::size_t kMaxLogBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaxRunBytes = std::size_t{64} << 10;
 constexpr std::string_view kMissing = "measure.missing_slot";
@@ -41,11 +40,16 @@ json::Value ids_of(const std::vector<Bytes>& sets) {
     return ids;
 }
 
+Status check_count(const Architecture& architecture, const std::vector<Bytes>& sets, std::string_view files) {
+    if (sets.size() == architecture.data.size()) return {};
+    return fail("measure.wrong_data", std::to_string(sets.size()) + " " + std::string(files) +
+                                          ", the architecture has " + std::to_string(architecture.data.size()) +
+                                          " data tensors");
+}
+
 // The architecture over these bytes, whatever sizes it names itself.
 Expected<Architecture> over(Architecture architecture, const std::vector<Bytes>& sets) {
-    if (sets.size() != architecture.data.size())
-        return fail("measure.wrong_data", std::to_string(sets.size()) + " held-out files, the architecture has " +
-                                              std::to_string(architecture.data.size()) + " data tensors");
+    QUERN_CHECK(check_count(architecture, sets, "held-out files"));
     for (std::size_t i = 0; i < sets.size(); ++i) {
         const std::uint64_t width = vm::tensor::element_bytes(architecture.data[i].type);
         if (sets[i].size() % width != 0) return fail("measure.wrong_data", "held out: a part of an element");
@@ -56,9 +60,7 @@ Expected<Architecture> over(Architecture architecture, const std::vector<Bytes>&
 }
 
 Status check_sizes(const Architecture& architecture, const std::vector<Bytes>& sets) {
-    if (sets.size() != architecture.data.size())
-        return fail("measure.wrong_data", std::to_string(sets.size()) + " files, the architecture has " +
-                                              std::to_string(architecture.data.size()) + " data tensors");
+    QUERN_CHECK(check_count(architecture, sets, "files"));
     for (std::size_t i = 0; i < sets.size(); ++i) {
         const std::uint64_t wanted = vm::tensor::data_bytes(architecture.data[i]);
         if (sets[i].size() != wanted)
@@ -88,7 +90,7 @@ public:
         QUERN_CHECK(check_memory(state_and_file_bytes(program_) + vm::tensor::step_bytes(program_)));
         QUERN_CHECK(check_identity());
         if (fs::exists(path("state.safetensors"))) {
-            QUERN_TRY(const Bytes file, fs::read_file(path("state.safetensors"), kMaxStateBytes));
+            QUERN_TRY(const Bytes file, fs::read_file(path("state.safetensors"), kMaxStateFileBytes));
             QUERN_TRY(state_, read_state(program_, file));
         } else {
             state_ = initial_state(built_, run_.seed);

@@ -10,6 +10,8 @@
 
 namespace quern::compute::program {
 
+inline constexpr std::size_t kMaxStateFileBytes = std::size_t{64} << 30;  // that are read back from this machine's disk
+
 // Every slot under its name, in slot order, four dims each; metadata {"format": "quern-state-1"}.
 [[nodiscard]] Expected<Bytes> write_state(const vm::tensor::Program& program, const vm::tensor::State& state);
 [[nodiscard]] bool is_zero(const vm::tensor::Tensor& slot);  // everywhere

@@ -1,0 +1,42 @@
+#include "bench/architectures.h"
+
+#include "support/training_game.h"
+
+namespace quern::bench {
+
+using namespace compute::program;
+
+Architecture transformer(const TransformerSpec& spec, std::uint32_t batch) {
+    Architecture architecture = test::demo_architecture(1'024);
+    architecture.model = spec;
+    architecture.data[0].elements = std::uint64_t{1'024} * spec.context + 1;
+    architecture.batch = batch;
+    return architecture;
+}
+
+Architecture reference_transformer() { return transformer({4, 128, 4, 128, 4, 98}, 32); }
+
+Architecture image_network(const std::vector<std::uint32_t>& channels, bool halved_at_end) {
+    constexpr std::uint32_t kImages = 256;
+    const Window2d three{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
+    const PoolLayer halved{PoolLayer::Kind::max, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}};
+    Architecture architecture = test::demo_architecture(1);
+    LayersSpec& model = architecture.model.emplace<LayersSpec>();
+    model.input = LayersSpec::Input::image;
+    model.image = {32, 32};
+    model.channels = 3;
+    model.scale = 1.0F / 256;
+    model.outputs = 10;
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+        model.layers.emplace_back(ConvLayer{channels[i], three});
+        model.layers.emplace_back(Activation::relu);
+        if (halved_at_end || i + 1 < channels.size()) model.layers.emplace_back(halved);
+    }
+    model.layers.emplace_back(GlobalPoolLayer{});
+    model.layers.emplace_back(LinearLayer{10});
+    architecture.data = {{vm::tensor::DataType::u8, kImages * model.input_size()}, {vm::tensor::DataType::u8, kImages}};
+    architecture.batch = 32;
+    return architecture;
+}
+
+}  // namespace quern::bench
