@@ -302,7 +302,7 @@ class TrainTest(framework.MarketTest, Trains):
         usage = subprocess.run([program("quern-train"), "--local"], capture_output=True, text=True)
         self.assertEqual(usage.returncode, 2, usage.stderr)
         usage = subprocess.run([program("quern-train"), "--model", "m.onnx", "--data", "d", "--local", "--tax", "1qrn"],
-                               capture_output=True, text=True)
+                               capture_output=True, text=True, cwd=self.directory)
         self.assertEqual(usage.returncode, 2, usage.stderr)
         self.assertIn("--local excludes --tax", usage.stderr)
 
