@@ -66,6 +66,12 @@ struct Limits {
 
     bool operator==(const Limits&) const = default;
 };
+// As a data tensor of a judged task: f32[7], in their order, little endian.
+inline constexpr std::size_t kLimitBytes = 28;
+[[nodiscard]] Bytes encode_limits(const Limits& limits);
+// Error tolerance.bad_limits: another size, or limits that let nothing pass: a word that is no finite number from +0
+// on, or a least movement above the most.
+[[nodiscard]] Expected<Limits> decode_limits(BytesView bytes);
 
 // Errors: tolerance.bad_terms; tolerance.wrong_profilers (fewer or more than the bounds above, of profilers or of a
 // profiler's segments); tolerance.not_reproducible (a bound or the movement is no finite number above +0, as when most
