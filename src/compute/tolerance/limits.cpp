@@ -1,6 +1,7 @@
 #include "compute/tolerance/limits.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "vm/tensor/arith/soft_float.h"
@@ -70,7 +71,34 @@ constexpr std::uint32_t kRoundingShare = 0x3a800000;  // 2^-10
     return {};
 }
 
+[[nodiscard]] constexpr std::array<std::uint32_t Limits::*, kLimitBytes / 4> limit_words() {
+    return {&Limits::l2,    &Limits::linf,           &Limits::moments,      &Limits::rest,
+            &Limits::loose, &Limits::least_movement, &Limits::most_movement};
+}
+
 }  // namespace
+
+Bytes encode_limits(const Limits& limits) {
+    Bytes bytes;
+    for (const auto word : limit_words())
+        for (unsigned byte = 0; byte < 4; ++byte)
+            bytes.push_back(static_cast<std::uint8_t>(limits.*word >> (8 * byte)));
+    return bytes;
+}
+
+Expected<Limits> decode_limits(BytesView bytes) {
+    if (bytes.size() != kLimitBytes) return fail("tolerance.bad_limits", std::to_string(bytes.size()) + " bytes");
+    Limits limits;
+    std::size_t at = 0;
+    for (const auto word : limit_words()) {
+        for (unsigned byte = 0; byte < 4; ++byte) limits.*word |= std::uint32_t{bytes[at++]} << (8 * byte);
+        if (limits.*word >= kInfinity)
+            return fail("tolerance.bad_limits", "number " + std::to_string(at / 4 - 1) + " is none from +0 on");
+    }
+    if (limits.least_movement > limits.most_movement)
+        return fail("tolerance.bad_limits", "the least movement is above the most");
+    return limits;
+}
 
 std::uint32_t median(std::span<const std::uint32_t> words) {
     if (words.empty()) return kInfinity;

@@ -39,7 +39,7 @@ using distance::Class;
 inline constexpr std::uint32_t kRowUnit = vm::tensor::kTileWords;  // G: elements
 inline constexpr std::uint64_t kMaxRows = kMaxLimitedSegments;     // 2^20, as many segments as a history has
 // The index of a window is a word: rows * L / G is at most this.
-inline constexpr std::uint64_t kMaxRowUnits = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t kMaxRowUnits = 0xffffffff;
 
 struct RowSlot {
     std::size_t slot = 0;        // of the training, and of the judged programs
