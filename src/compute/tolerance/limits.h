@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/expected.h"
 #include "compute/tolerance/measures.h"
 
