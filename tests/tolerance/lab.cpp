@@ -77,9 +77,7 @@ Lab::Lab(const compute::program::Architecture& architecture, std::vector<Bytes> 
     for (std::size_t i = 0; i < data.size(); ++i) data[i].resize(architecture.data[i].elements);
     data_ = vm::tensor::MemoryData(std::move(data));
     seed_ = {vm::tensor::DType::i32, compute::program::vector_shape(4), {0x51a7e11e, 0x0badcafe, 3, 4}};
-    const auto backend = vm::tensor::arith::best_backend();
-    replayer_ = std::make_unique<vm::tensor::Executor>(built_.program, backend, &pool_);
-    measurer_ = std::make_unique<vm::tensor::Executor>(segment_.distance, backend, &pool_);
+    meter_ = std::make_unique<compute::tolerance::profile::Meter>(built_.program, segment_, data_, seed_, &pool_);
 }
 
 State Lab::initial(std::uint64_t seed) const { return compute::program::initial_state(built_, seed); }
@@ -97,16 +95,18 @@ void Lab::train(State& state, std::uint64_t steps, const Run& run) const {
              "step on libtorch");
 }
 
-void Lab::replay(State& state, std::uint64_t steps) {
-    for (std::uint64_t step = 0; step < steps; ++step)
-        if (!replayer_->step(state, data_, seed_)) give_up("a replay without data");
+compute::tolerance::profile::Profiler Lab::profiler(const char* name, const Backend& backend) const {
+    const auto executor = std::make_shared<compute::torch_backend::TorchExecutor>(program(), backend.products);
+    return {name, [this, executor, threads = backend.threads](State& state) {
+                compute::torch_backend::set_thread_count(threads);
+                return executor->step(state, data_, seed_);
+            }};
 }
 
+void Lab::replay(State& state, std::uint64_t steps) { must(meter_->replay(state, steps), "replay"); }
+
 Measured Lab::measure(const State& previous, const State& replayed, const State& claimed) {
-    State state = must(segment_state(segment_, previous, claimed), "segment's state");
-    for (std::size_t s = 0; s < replayed.size(); ++s) state[s] = replayed[s];
-    if (!measurer_->step(state, data_, seed_)) give_up("a distance without data");
-    return read_measured(segment_, state);
+    return must(meter_->measure(previous, replayed, claimed), "distance");
 }
 
 Lab::Worst Lab::worst_slot(const State& previous, const State& replayed, const State& claimed) const {

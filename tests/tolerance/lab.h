@@ -10,6 +10,7 @@
 #include "compute/program/architecture.h"
 #include "compute/tolerance/distance/distance_program.h"
 #include "compute/tolerance/limits.h"
+#include "compute/tolerance/profile/profile.h"
 #include "compute/torch/torch_executor.h"
 #include "vm/tensor/executor.h"
 
@@ -69,9 +70,12 @@ public:
         const vm::tensor::Program* program = nullptr;
     };
     void train(State& state, std::uint64_t steps, const Run& run) const;
+    // The task's own steps by a backend. It refers to this.
+    [[nodiscard]] compute::tolerance::profile::Profiler profiler(const char* name, const Backend& backend) const;
     // The verifier.
     void replay(State& state, std::uint64_t steps);
     [[nodiscard]] Measured measure(const State& previous, const State& replayed, const State& claimed);
+    [[nodiscard]] compute::tolerance::profile::Meter& meter() { return *meter_; }
     // The slot of parameters whose distance of its own is the largest, in double precision.
     struct Worst {
         std::string slot;
@@ -89,8 +93,7 @@ private:
     vm::tensor::MemoryData data_;
     Tensor seed_;
     ThreadPool pool_{2};
-    std::unique_ptr<vm::tensor::Executor> replayer_;
-    std::unique_ptr<vm::tensor::Executor> measurer_;
+    std::unique_ptr<compute::tolerance::profile::Meter> meter_;
 };
 
 // All slots but the exact ones as a + (b - a) * share, those as in `exact`.

@@ -128,19 +128,12 @@ void measure_noise(const Options& options) {
 
 // Three profilers, before the training begins: from S_0 on, each with a backend of its own.
 Limits profile(Lab& lab, std::uint64_t k, std::uint64_t segments) {
-    constexpr std::size_t kProfiled = 12;
-    std::vector<compute::tolerance::Profile> profiles(3);
-    State start = lab.initial(1);
-    for (std::size_t segment = 0; segment < kProfiled; ++segment) {
-        State replayed = start;
-        lab.replay(replayed, k);
-        for (std::size_t p = 0; p < profiles.size(); ++p) {
-            State claimed = start;
-            lab.train(claimed, k, {.backend = kBackends[p].backend});
-            profiles[p].push_back(lab.measure(start, replayed, claimed));
-        }
-        start = std::move(replayed);
-    }
+    constexpr std::uint64_t kProfiled = 12;
+    std::vector<compute::tolerance::profile::Profiler> profilers;
+    for (std::size_t p = 0; p < 3; ++p) profilers.push_back(lab.profiler(kBackends[p].name, kBackends[p].backend));
+    const auto profiles =
+        must(compute::tolerance::profile::profile_segments(lab.meter(), profilers, lab.initial(1), k, kProfiled),
+             "profiles");
     const compute::tolerance::Terms terms{
         word_of(1e-2F), word_of(1e-2F * static_cast<float>(segments)), segments, word_of(16.0F), {}};
     const Limits limits = must(compute::tolerance::derive_limits(profiles, terms), "limits");

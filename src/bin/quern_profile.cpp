@@ -1,0 +1,145 @@
+// quern-profile: the limits of a tolerance task, profiled on this machine: three backends of libtorch against the
+// canonical replay of the first segments. The work is done in compute/tolerance; this file is the command line.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "bin/limits_json.h"
+#include "bin/out_of_memory.h"
+#include "bin/terminal.h"
+#include "bin/tolerance_options.h"
+#include "compute/program/arch_json.h"
+#include "compute/program/initial_state.h"
+#include "compute/program/model_file.h"
+#include "compute/tolerance/distance/distance_program.h"
+#include "quern_version.h"
+
+namespace quern {
+namespace {
+
+namespace tensor = vm::tensor;
+namespace tolerance = compute::tolerance;
+
+constexpr const char* kProgram = "quern-profile";
+
+std::atomic<bool> stop_requested{false};
+
+void request_stop(int) { stop_requested = true; }
+
+struct Options {
+    std::string arch;
+    std::vector<std::string> data;
+    std::vector<std::string> loose;
+    std::string limits;
+    std::uint64_t k = 0;
+    std::uint64_t segments = 1;
+    std::uint64_t profiled = tolerance::kMinProfiled;
+    std::uint64_t seed = 1;
+    std::size_t threads = 0;
+    ToleranceTerms terms;
+};
+
+void declare(CLI::App& app, Options& options) {
+    app.set_version_flag("--version", std::string(kProgram) + " " + QUERN_VERSION);
+    app.add_option("--arch", options.arch, "architecture JSON (doc/program-compiler.md)")->required();
+    app.add_option("--data", options.data, "files of the model's data tensors, in its order")->required()->take_all();
+    app.add_option("--tolerance", options.k, "steps of a segment")
+        ->required()
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
+    app.add_option("--segments", options.segments, "how many the task has")
+        ->required()
+        ->check(CLI::Range(std::uint64_t{1}, tolerance::kMaxLimitedSegments));
+    app.add_option("--limits", options.limits, "file of the limits to write")->required();
+    app.add_option("--loose", options.loose, "parameters that are not compared");
+    app.add_option("--profiled", options.profiled, "segments that each profiler measures")
+        ->check(CLI::Range(tolerance::kMinProfiled, tolerance::kMaxProfiled))
+        ->capture_default_str();
+    app.add_option("--seed", options.seed, "of the initial state and of the data's order")->capture_default_str();
+    app.add_option("--threads", options.threads, "compute threads; 0: one per CPU")
+        ->check(CLI::Range(0, 256))
+        ->capture_default_str();
+    add_tolerance_terms(app, options.terms, nullptr);
+}
+
+Expected<std::vector<Bytes>> read_sets(const Options& options, const tensor::Program& program) {
+    const auto& sets = program.header.data;
+    if (options.data.size() != sets.size())
+        return fail("compile.wrong_data", std::to_string(options.data.size()) + " files, the model has " +
+                                              std::to_string(sets.size()) + " data tensors");
+    std::vector<Bytes> read;
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+        const std::uint64_t wanted = tensor::data_bytes(sets[i]);
+        QUERN_TRY(Bytes set, fs::read_file(options.data[i], wanted));
+        if (set.size() != wanted)
+            return fail("compile.wrong_data", options.data[i] + " has " + std::to_string(set.size()) +
+                                                  " bytes, the model wants " + std::to_string(wanted));
+        read.push_back(std::move(set));
+    }
+    return read;
+}
+
+Status profile(const Options& options) {
+    QUERN_TRY(const compute::program::Architecture architecture, compute::program::read_architecture(options.arch));
+    QUERN_TRY(const compute::program::BuiltProgram built, compute::program::build_training_program(architecture));
+    QUERN_TRY(const tolerance::distance::SegmentPrograms segment,
+              tolerance::distance::build_segment_programs(built.program, options.loose));
+    QUERN_TRY(std::vector<Bytes> sets, read_sets(options, built.program));
+    const tensor::MemoryData data(std::move(sets));
+    const tensor::Tensor seed = tensor::seed_tensor(compute::program::beacon_of_seed(options.seed));
+    ThreadPool pool(options.threads);
+    const auto profilers = torch_profilers(
+        built.program, data, seed, options.threads != 0 ? options.threads : std::thread::hardware_concurrency());
+    if (profilers.empty()) return fail("tolerance.no_torch", "this program was built without libtorch");
+#ifdef QUERN_WITH_TORCH
+    if (const Status blas = compute::torch_backend::check_blas(); !blas) complain(kProgram, blas.error());
+#endif
+    const Cancellation stop([] { return stop_requested.load(); });
+    tolerance::profile::Meter meter(built.program, segment, data, seed, &pool, &stop);
+    QUERN_TRY(const auto profiles,
+              tolerance::profile::profile_segments(
+                  meter, profilers, compute::program::initial_state(built, options.seed), options.k, options.profiled,
+                  [](const tolerance::profile::Profiler& profiler, const tolerance::Measured& measured,
+                     std::uint64_t done, std::uint64_t all) {
+                      json::Value line = json_of(measured);
+                      line.set("profiler", profiler.name);
+                      line.set("done", done);
+                      line.set("all", all);
+                      std::printf("%s\n", line.dump().c_str());
+                      std::fflush(stdout);
+                  }));
+    QUERN_TRY(const tolerance::Limits limits, tolerance::derive_limits(profiles, options.terms.of(options.segments)));
+    QUERN_CHECK(fs::write_file_atomic(options.limits, tolerance::encode_limits(limits)));
+    json::Value told = json_of(limits);
+    told.set("limits", options.limits);
+    std::printf("%s\n", told.dump().c_str());
+    return {};
+}
+
+int run(int argc, char** argv) {
+    Options options;
+    CLI::App app{
+        "quern-profile: makes the limits of a tolerance task by profiling its first segments on this machine.\n\n"
+        "  quern-profile --arch arch.json --data data.u8 --tolerance 8 --segments 100 --limits limits.f32\n\n"
+        "Prints one JSON object a line: each segment of each profiler, then the limits.\n"
+        "Exit codes: 0 done, 1 failed, 2 wrong options.\n"};
+    declare(app, options);
+    if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
+    struct sigaction action {};
+    action.sa_handler = request_stop;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends it at once
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    const Status status = profile(options);
+    return status ? 0 : complain(kProgram, status.error());
+}
+
+}  // namespace
+}  // namespace quern
+
+int main(int argc, char** argv) {
+    return quern::with_memory_named(quern::kProgram, [&] { return quern::run(argc, argv); });
+}

@@ -1,0 +1,52 @@
+#include "compute/tolerance/profile/profile.h"
+
+namespace quern::compute::tolerance::profile {
+
+using vm::tensor::State;
+
+Meter::Meter(const vm::tensor::Program& training, const distance::SegmentPrograms& segment,
+             const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed, ThreadPool* pool,
+             const Cancellation* cancellation)
+    : segment_(segment),
+      data_(data),
+      seed_(seed),
+      replayer_(training, vm::tensor::arith::best_backend(), pool, cancellation),
+      measurer_(segment.distance, vm::tensor::arith::best_backend(), pool, cancellation) {}
+
+Status Meter::replay(State& state, std::uint64_t steps) {
+    for (std::uint64_t step = 0; step < steps; ++step)
+        if (!replayer_.step(state, data_, seed_)) return fail("tolerance.no_replay", "a step");
+    return {};
+}
+
+Expected<Measured> Meter::measure(const State& previous, const State& replayed, const State& claimed) {
+    QUERN_TRY(State state, distance::segment_state(segment_, previous, claimed));
+    if (replayed.size() != previous.size())
+        return fail("executor.bad_state", "a replay has another number of slots than the training");
+    for (std::size_t s = 0; s < replayed.size(); ++s) state[s] = replayed[s];
+    QUERN_CHECK(vm::tensor::check_state(segment_.distance, state));
+    if (!measurer_.step(state, data_, seed_)) return fail("tolerance.no_replay", "a distance");
+    return distance::read_measured(segment_, state);
+}
+
+Expected<std::vector<Profile>> profile_segments(Meter& meter, std::span<const Profiler> profilers, State state,
+                                                std::uint64_t k, std::uint64_t segments, const Told& told) {
+    std::vector<Profile> profiles(profilers.size());
+    const std::uint64_t all = segments * profilers.size();
+    std::uint64_t done = 0;
+    for (std::uint64_t segment = 0; segment < segments; ++segment) {
+        State replayed = state;
+        QUERN_CHECK(meter.replay(replayed, k));
+        for (std::size_t p = 0; p < profilers.size(); ++p) {
+            State claimed = state;
+            for (std::uint64_t step = 0; step < k; ++step) QUERN_CHECK(profilers[p].step(claimed));
+            QUERN_TRY(const Measured measured, meter.measure(state, replayed, claimed));
+            profiles[p].push_back(measured);
+            if (told) told(profilers[p], measured, ++done, all);
+        }
+        state = std::move(replayed);
+    }
+    return profiles;
+}
+
+}  // namespace quern::compute::tolerance::profile

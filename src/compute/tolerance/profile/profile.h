@@ -1,0 +1,57 @@
+// Profilers of a training on this machine: how far fast backends, each given as its steps, are from the canonical
+// replay of the first segments, which limits are derived from (doc/tolerance.md, "Limits"). Used by submitters and by
+// what measures tolerance mode. One thread, and a pool.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/cancellation.h"
+#include "base/thread_pool.h"
+#include "compute/program/measured_run.h"
+#include "compute/tolerance/distance/distance_program.h"
+#include "compute/tolerance/limits.h"
+#include "vm/tensor/executor.h"
+
+namespace quern::compute::tolerance::profile {
+
+// The verifier's side: replays and distances. What is given outlives it.
+class Meter {
+public:
+    // `segment`: of `training`. `data` has all that is asked for.
+    Meter(const vm::tensor::Program& training, const distance::SegmentPrograms& segment,
+          const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed, ThreadPool* pool,
+          const Cancellation* cancellation = nullptr);
+
+    // Errors: tolerance.no_replay (cancelled, or data that cannot be had); of measure executor.bad_state, too.
+    [[nodiscard]] Status replay(vm::tensor::State& state, std::uint64_t steps);
+    [[nodiscard]] Expected<Measured> measure(const vm::tensor::State& previous, const vm::tensor::State& replayed,
+                                             const vm::tensor::State& claimed);
+
+private:
+    const distance::SegmentPrograms& segment_;
+    const vm::tensor::DataSource& data_;
+    const vm::tensor::Tensor& seed_;
+    vm::tensor::Executor replayer_;
+    vm::tensor::Executor measurer_;
+};
+
+// A backend: state := the state after the next step. It is called again and again, each time with a state of its own.
+struct Profiler {
+    std::string name;
+    program::StepFunction step;
+};
+// A segment that a profiler has measured; `done` of `all` are then.
+using Told =
+    std::function<void(const Profiler& profiler, const Measured& measured, std::uint64_t done, std::uint64_t all)>;
+
+// The first `segments` segments of k steps each from `state` on, of each profiler: each segment begins where the
+// canonical replay of the one before ended. Errors: those of Meter and of the profilers' steps.
+[[nodiscard]] Expected<std::vector<Profile>> profile_segments(Meter& meter, std::span<const Profiler> profilers,
+                                                              vm::tensor::State state, std::uint64_t k,
+                                                              std::uint64_t segments, const Told& told = {});
+
+}  // namespace quern::compute::tolerance::profile
