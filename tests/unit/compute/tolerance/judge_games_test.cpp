@@ -142,8 +142,9 @@ TEST(JudgeGames, are_lost_by_who_alters_a_node) {
         if (kinds[kind] > 0 && !(is_limits && kinds["limits"] == 0)) continue;
         const test::Alter alter = [=](std::uint64_t step, std::uint32_t at, Tensor& output) {
             if (step != kSteps + 1 || at != node) return;
-            const bool is_flag = output.dtype == vm::tensor::DType::i32 && output.words[0] < 2;
-            for (std::uint32_t& word : output.words) word ^= is_flag ? 1U : 0x40000000U;
+            const bool is_word = output.dtype == vm::tensor::DType::i32 && output.words[0] > 1;
+            const bool is_flag = output.dtype == vm::tensor::DType::i32 && !is_word;
+            for (std::uint32_t& word : output.words) word ^= is_flag ? 1U : is_word ? 0x80000000U : 0x40000000U;
         };
         Judged liar = honest;
         liar.run(alter);
