@@ -40,7 +40,7 @@ struct Options {
     std::uint64_t profiled = tolerance::kMinProfiled;
     std::uint64_t seed = 1;
     std::size_t threads = 0;
-    ToleranceTerms terms;
+    tolerance::profile::TermNumbers terms;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -91,9 +91,10 @@ Status profile(const Options& options) {
     const tensor::MemoryData data(std::move(sets));
     const tensor::Tensor seed = tensor::seed_tensor(compute::program::beacon_of_seed(options.seed));
     ThreadPool pool(options.threads);
-    const auto profilers = torch_profilers(
-        built.program, data, seed, options.threads != 0 ? options.threads : std::thread::hardware_concurrency());
-    if (profilers.empty()) return fail("tolerance.no_torch", "this program was built without libtorch");
+    const auto backends = torch_backends();
+    if (!backends) return fail("tolerance.no_torch", "this program was built without libtorch");
+    const std::size_t threads = options.threads != 0 ? options.threads : std::thread::hardware_concurrency();
+    const auto profilers = backends(built.program, data, seed, threads);
 #ifdef QUERN_WITH_TORCH
     if (const Status blas = compute::torch_backend::check_blas(); !blas) complain(kProgram, blas.error());
 #endif

@@ -49,4 +49,10 @@ Expected<std::vector<Profile>> profile_segments(Meter& meter, std::span<const Pr
     return profiles;
 }
 
+Terms TermNumbers::of(std::uint64_t segments) const {
+    const auto word = [](float x) { return __builtin_bit_cast(std::uint32_t, x); };
+    const float all = history_cap > 0 ? history_cap : cap * static_cast<float>(segments);
+    return {word(cap), word(all), segments, word(range), {word(l2), word(linf), word(moments), word(rest)}};
+}
+
 }  // namespace quern::compute::tolerance::profile

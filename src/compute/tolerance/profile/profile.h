@@ -44,6 +44,11 @@ struct Profiler {
     std::string name;
     program::StepFunction step;
 };
+// Backends of this machine for a program; program, data and seed outlive what is made. As many as limits are derived of
+// at least, the fastest first.
+using MakeProfilers =
+    std::function<std::vector<Profiler>(const vm::tensor::Program& program, const vm::tensor::DataSource& data,
+                                        const vm::tensor::Tensor& seed, std::size_t threads)>;
 // A segment that a profiler has measured; `done` of `all` are then.
 using Told =
     std::function<void(const Profiler& profiler, const Measured& measured, std::uint64_t done, std::uint64_t all)>;
@@ -53,5 +58,15 @@ using Told =
 [[nodiscard]] Expected<std::vector<Profile>> profile_segments(Meter& meter, std::span<const Profiler> profilers,
                                                               vm::tensor::State state, std::uint64_t k,
                                                               std::uint64_t segments, const Told& told = {});
+
+// Terms as people write them.
+struct TermNumbers {
+    float cap = 1e-2F;      // l2 of a segment
+    float history_cap = 0;  // of all segments together; 0: the cap of each
+    float range = 16;
+    float l2 = 0, linf = 0, moments = 0, rest = 0;  // allowances
+
+    [[nodiscard]] Terms of(std::uint64_t segments) const;
+};
 
 }  // namespace quern::compute::tolerance::profile

@@ -230,6 +230,38 @@ TEST(Limits, a_segment_is_refused_by_the_measure_that_is_too_far) {
     EXPECT_EQ(refused_by(measured(0, 1.0F), Limits{kInfinity, 0, 0, 0, 0, 0, word(2.0F)}), Measure::l2);
 }
 
+TEST(Limits, are_seven_words_in_their_order) {
+    const Limits limits{1, 0x01020304, 3, 4, 5, 6, 0x3f800000};
+    const Bytes bytes = encode_limits(limits);
+    ASSERT_EQ(bytes.size(), kLimitBytes);
+    EXPECT_EQ(Bytes(bytes.begin() + 4, bytes.begin() + 8), (Bytes{4, 3, 2, 1}));
+    EXPECT_EQ(Bytes(bytes.end() - 8, bytes.end()), (Bytes{6, 0, 0, 0, 0, 0, 0x80, 0x3f}));
+    const auto decoded = decode_limits(bytes);
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ(*decoded, limits);
+    const auto error_of = [](const Bytes& given) {
+        const auto found = decode_limits(given);
+        return found ? std::string("none") : std::string(found.error().name);
+    };
+    Bytes other = bytes;
+    other.pop_back();
+    EXPECT_EQ(error_of(other), "tolerance.bad_limits");
+    other.resize(kLimitBytes + 1);
+    EXPECT_EQ(error_of(other), "tolerance.bad_limits");
+    for (const auto word : {&Limits::l2, &Limits::linf, &Limits::moments, &Limits::rest, &Limits::loose,
+                            &Limits::least_movement, &Limits::most_movement})
+        for (const std::uint32_t wrong : {kInfinity, kNan, 0x80000000U, 0xffffffffU}) {
+            Limits bad = limits;
+            bad.*word = wrong;
+            EXPECT_EQ(error_of(encode_limits(bad)), "tolerance.bad_limits") << wrong;
+        }
+    Limits none = limits;
+    none.least_movement = none.most_movement + 1;
+    EXPECT_EQ(error_of(encode_limits(none)), "tolerance.bad_limits");
+    none.least_movement = none.most_movement;
+    EXPECT_EQ(error_of(encode_limits(none)), "none");
+}
+
 TEST(Limits, a_movement_that_cannot_be_the_segments_is_told) {
     const Limits limits{word(1e-2F), 0, 0, 0, 0, 0, 0};
     const Measured segment = measured(0, 2.0F);
