@@ -14,6 +14,7 @@
 #include "bin/out_of_memory.h"
 #include "bin/task_options.h"
 #include "bin/terminal.h"
+#include "bin/tolerance_options.h"
 #include "bin/transfer_options.h"
 #include "compute/client/train.h"
 #include "compute/program/model_file.h"
@@ -68,6 +69,16 @@ void declare(CLI::App& app, Options& options) {
     app.add_option("--threads", train.threads, "compute threads; 0: one per CPU")
         ->check(CLI::Range(0, 256))
         ->capture_default_str();
+    CLI::Option* tolerance = app.add_flag(
+        "--tolerance", train.tolerance.on,
+        "a task in tolerance mode (doc/tolerance.md): solvers train on what is fast; limits are profiled here first");
+    app.add_option("--loose", train.tolerance.loose, "parameters that are not compared")->needs(tolerance);
+    app.add_option("--profiled", train.tolerance.profiled, "segments that each backend of this machine is profiled on")
+        ->check(CLI::Range(compute::tolerance::kMinProfiled, compute::tolerance::kMaxProfiled))
+        ->capture_default_str()
+        ->needs(tolerance);
+    add_tolerance_terms(app, train.tolerance.terms, tolerance);
+    train.tolerance.backends = torch_backends();
     app.add_flag("--yes", train.yes, "submit without asking");
     app.add_flag("--json", options.as_json, "print one JSON object a line for each event");
     app.add_option("--node", options.node, "URL of the node's JSON-RPC port")->capture_default_str();
@@ -92,7 +103,8 @@ void declare(CLI::App& app, Options& options) {
     for (const char* const name : {"--chain-id", "--price-cap", "--tax", "--stride", "--tranche", "--verifiers",
                                    "--samples", "--memory-mib", "--speed", "--bandwidth", "--bid-s", "--start-s",
                                    "--heartbeat-s", "--prove-s", "--verify-s", "--challenge-s"})
-        app.get_option(name)->excludes(local);  // they would say nothing
+        app.get_option(name)->excludes(local);        // they would say nothing
+    app.get_option("--stride")->excludes(tolerance);  // it ends where segments do
     app.get_option("--interval")->description("a checkpoint each so many steps (default: 20 of equal length at most)");
 }
 

@@ -1,6 +1,10 @@
 #include "compute/client/local.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
@@ -49,14 +53,9 @@ public:
         id_ = crypto::sha256({as_bytes("quern-train local"), own.view(), beacon.view()});
         QUERN_CHECK(begin());
         if (done_) return {};
-        std::vector<Bytes> sets;
-        for (std::size_t i = 0; i < options_.data.size(); ++i) {
-            QUERN_TRY(Bytes set, fs::read_file(options_.data[i], tensor::data_bytes(program_.header.data[i])));
-            sets.push_back(std::move(set));
-        }
-        const tensor::MemoryData data(std::move(sets));
+        QUERN_TRY(const tensor::MemoryData data, read_data(options_, program_));
         const tensor::Tensor seed = tensor::seed_tensor(beacon);
-        worker::StepRunner runner(training_.programs, data, seed, {}, tensor::arith::best_backend(), &pool_, nullptr);
+        QUERN_TRY(const Runner run, runner_of(data, seed));
         const std::uint64_t steps = training_.programs.plan.steps();
         const std::uint64_t interval = training_.spec.work.interval;
         for (std::uint64_t step = step_; step < steps;) {
@@ -65,7 +64,7 @@ public:
                 return fail(kStopped, "at step " + std::to_string(step_) + " of " + std::to_string(steps) +
                                           "; the same command goes on");
             }
-            if (!runner.run(state_, ++step)) return fault("train.step_failed", std::to_string(step));
+            QUERN_CHECK(run(state_, ++step));
             step_ = step;
             const std::uint64_t now = clock_.monotonic_ms();
             const bool checkpoint = step % interval == 0;
@@ -77,6 +76,40 @@ public:
     }
 
 private:
+    // state := the state after the step.
+    using Runner = std::function<Status(tensor::State& state, std::uint64_t step)>;
+
+    Expected<Runner> runner_of(const tensor::DataSource& data, const tensor::Tensor& seed) {
+        if (training_.tolerant) return tolerant_runner(data, seed);
+        const auto runner = std::make_shared<worker::StepRunner>(training_.programs, data, seed, worker::FaultPlan{},
+                                                                 tensor::arith::best_backend(), &pool_, nullptr);
+        return [runner](tensor::State& state, std::uint64_t step) -> Status {
+            return runner->run(state, step) ? Status() : fault("train.step_failed", std::to_string(step));
+        };
+    }
+
+    // As a solver whose claims are all accepted: steps by the fastest backend, and a judging step that takes what it
+    // came to. Nobody replays it.
+    Expected<Runner> tolerant_runner(const tensor::DataSource& data, const tensor::Tensor& seed) {
+        if (!options_.tolerance.backends) return fail(kNoBackends, "this program was built without libtorch");
+        const tolerance::judge::JudgedPrograms& judged = training_.tolerant->programs;
+        const auto backends = options_.tolerance.backends(training_.tolerant->training, data, seed, threads());
+        const std::uint64_t interval = training_.spec.work.interval;
+        return [&judged, interval, fast = backends.front().step](tensor::State& state, std::uint64_t step) -> Status {
+            tensor::State own = tolerance::judge::training_state(judged, state);
+            if (step % interval != 0) {
+                QUERN_CHECK(fast(own));
+                std::move(own.begin(), own.end(), state.begin());
+                return {};
+            }
+            QUERN_TRY(state, tolerance::judge::state_after(judged, own, step / interval));
+            return {};
+        };
+    }
+    [[nodiscard]] std::size_t threads() const {
+        return options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
+    }
+
     [[nodiscard]] std::string saved_path(std::uint64_t step) const {
         return std::string(file_.folder()).append("/").append(kSaved).append(std::to_string(step)).append(kSavedEnd);
     }

@@ -9,10 +9,19 @@
 
 #include "base/json.h"
 #include "compute/program/network_fit.h"
+#include "compute/tolerance/profile/profile.h"
 #include "compute/transfer/options.h"
 #include "wallet/task.h"
 
 namespace quern::compute::client {
+
+struct ToleranceOptions {
+    bool on = false;
+    std::vector<std::string> loose;                    // parameters that are not compared
+    std::uint64_t profiled = tolerance::kMinProfiled;  // segments of each backend
+    tolerance::profile::TermNumbers terms;
+    tolerance::profile::MakeProfilers backends;  // none: there are only canonical steps
+};
 
 struct TrainOptions {
     std::string model;                 // file, as compute::program::read_model() takes it
@@ -25,6 +34,7 @@ struct TrainOptions {
     std::uint64_t seed = 1;       // of the initial state; of a local training also of the data's order
     std::uint64_t updates = 0;    // of the optimizer; 0: as many as the model says
     wallet::SpecOptions terms;    // of a task: work, windows, classes, tax, price cap
+    ToleranceOptions tolerance;   // as a task in tolerance mode: interval and tranche count the training's own steps
     // Of a training on the market.
     std::string node_host = "127.0.0.1";
     std::uint16_t node_port = 8545;

@@ -37,7 +37,8 @@ public:
         QUERN_CHECK(ask_chain());
         QUERN_TRY(const crypto::PrivateKey key, open_key());
         QUERN_TRY(JobFile file, JobFile::open(options_.out));
-        QUERN_TRY(const Training training, prepare_training(options_, file.folder(), &stop_));
+        QUERN_TRY(const Training training,
+                  prepare_training(options_, file.folder(), &stop_, machine_memory(), &console_));
         QUERN_CHECK(check_job(file, training, crypto::address20(key)));
         if (file.job() && file.job()->stage == stage::kDone) {
             QUERN_TRY(const bool there, tell_done(file, training));
@@ -147,6 +148,8 @@ private:
         files.emplace_back(training.files.init, training.spec.contents.init);
         for (std::size_t i = 0; i < options_.data.size() && !options_.data_elsewhere; ++i)
             files.emplace_back(options_.data[i], training.spec.data_roots[i]);
+        for (const std::string& path : training.made_data())
+            files.emplace_back(path, training.spec.data_roots[options_.data.size()]);
         for (const auto& [path, id] : files) {
             console_.tell({"uploading", json::Value::object({{"file", path}, {"content", to_hex0x(id)}}),
                            "uploading " + path, true});
@@ -382,7 +385,7 @@ Status train(const TrainOptions& options, const OpenKey& open_key, const Console
     }
     {
         QUERN_TRY(JobFile file, JobFile::open(options.out));
-        QUERN_TRY(const Training training, prepare_training(options, file.folder(), &stop));
+        QUERN_TRY(const Training training, prepare_training(options, file.folder(), &stop, machine_memory(), &console));
         QUERN_CHECK(train_here(options, training, file, console, stop));
     }
     return deliver_all(options, console, stop);

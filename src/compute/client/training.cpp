@@ -64,6 +64,26 @@ std::uint64_t local_bytes(const program::TrainingPrograms& built) {
     return bytes;
 }
 
+// Makes of the training the two programs of a judged task, its first state and its terms.
+Expected<Tolerant> judge(const TrainOptions& options, program::TrainingPrograms& built, std::uint64_t steps,
+                         tensor::State& initial, wallet::SpecOptions& files, const std::string& folder,
+                         const Console* console, const std::atomic<bool>* stop, std::uint64_t memory) {
+    if (built.programs.size() != 1)
+        return fail("train.accumulates", options.model + " accumulates: in tolerance mode one program trains");
+    program::BuiltProgram& training = built.programs.front();
+    QUERN_TRY(Tolerant made, prepare_tolerance(options, training, initial, steps, folder, console, stop));
+    QUERN_CHECK(check_memory(program::state_and_file_bytes(made.programs.training), memory));
+    QUERN_TRY(initial, tolerance::judge::first_state(made.programs, initial));
+    built.programs = {{made.programs.training, {}}, {made.programs.judge, {}}};
+    files.body = made.programs.body(made.k, made.segments);
+    files.data.push_back(made.limits);
+    chain::types::WorkTerms& work = files.defaults.work;
+    work.mode = chain::types::TaskMode::tolerance;
+    work.interval = work.stride = made.k + 1;
+    if (work.tranche != 0) work.tranche = made.programs.rows * work.interval;
+    return made;
+}
+
 }  // namespace
 
 std::uint64_t default_interval(std::uint64_t steps, std::uint64_t stride) {
@@ -75,7 +95,7 @@ std::uint64_t default_interval(std::uint64_t steps, std::uint64_t stride) {
 }
 
 Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder,
-                                    const std::atomic<bool>* stop, std::uint64_t memory) {
+                                    const std::atomic<bool>* stop, std::uint64_t memory, const Console* console) {
     const auto go_on = [&]() -> Status {
         return stop != nullptr && *stop ? fail(kStopped, "while the training was prepared; the same command goes on")
                                         : Status();
@@ -100,6 +120,10 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     files.init = folder + "/init.safetensors";
     tensor::State initial = program::initial_state(built.programs.front(), options.seed, stop);
     QUERN_CHECK(go_on());
+    std::optional<Tolerant> tolerant;
+    if (options.tolerance.on) {
+        QUERN_TRY(tolerant, judge(options, built, updates, initial, files, folder, console, stop, memory));
+    }
     QUERN_TRY(const Bytes first, program::write_first_state(built.programs.front().program, initial));
     QUERN_CHECK(go_on());
     QUERN_CHECK(fs::write_file_atomic(files.init, first));
@@ -116,7 +140,7 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     auto& work = files.defaults.work;
     if (work.interval == 0) work.interval = default_interval(made.plan.steps(), work.stride);
     QUERN_TRY(chain::types::TaskSubmitPayload spec, wallet::build_spec(files));
-    return Training{std::move(made), std::move(initial), std::move(files), std::move(spec)};
+    return Training{std::move(made), std::move(initial), std::move(files), std::move(spec), std::move(tolerant)};
 }
 
 Status write_result(const TrainOptions& options, const tensor::Program& program, const tensor::State& state,

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/machine_memory.h"
 #include "compute/client/options.h"
+#include "compute/client/tolerance.h"
 #include "compute/core/task_plan.h"
 #include "vm/tensor/executor.h"
 
@@ -28,6 +30,12 @@ struct Training {
     vm::tensor::State initial;
     wallet::SpecOptions files;  // of the specification; params not given
     chain::types::TaskSubmitPayload spec;
+    std::optional<Tolerant> tolerant;  // of a task in tolerance mode; the programs are then the judged ones
+
+    // Files of data tensors that were made here.
+    [[nodiscard]] std::vector<std::string> made_data() const {
+        return tolerant ? std::vector{tolerant->limits} : std::vector<std::string>();
+    }
 };
 
 // Compiles `options.model` as quern-compile program and init do, writes program-<i>.bin and init.safetensors into
@@ -35,10 +43,12 @@ struct Training {
 // the model says how many); train.no_data; task.wrong_data_size (data that does not fit the model; the detail says what
 // would); train.unknown_class (a target that is none of the model's classes); those of read_model(),
 // build_training_programs() and wallet::build_spec().
-// Also memory.too_little (nothing is made then), and train.stopped, where `stop`, if there is one, is true.
+// Also memory.too_little (nothing is made then), and train.stopped, where `stop`, if there is one, is true. In
+// tolerance mode it profiles, where it has not yet, and tells the console of it: prepare_tolerance().
 [[nodiscard]] Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder,
                                                   const std::atomic<bool>* stop = nullptr,
-                                                  std::uint64_t memory = machine_memory());
+                                                  std::uint64_t memory = machine_memory(),
+                                                  const Console* console = nullptr);
 
 // Exports the parameters of a final state to `out`, behind the state itself in the job's folder (state.safetensors, for
 // quern-compile sample and the like). Errors: fs.*, safetensors.*.

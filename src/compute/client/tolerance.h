@@ -1,0 +1,39 @@
+// A training as a task in tolerance mode: its judged programs, and the limits that this machine's own backends say
+// (doc/tolerance.md), profiled once and kept in the job's folder. Used by quern-train. One thread, and a pool.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "compute/client/options.h"
+#include "compute/program/builder.h"
+#include "compute/tolerance/judge/judge_program.h"
+
+namespace quern::compute::client {
+
+inline constexpr std::string_view kNoBackends = "train.no_backends";
+
+struct Tolerant {
+    vm::tensor::Program training;  // that is judged
+    tolerance::judge::JudgedPrograms programs;
+    std::uint64_t k = 0;         // steps of a segment, without the judging one
+    std::uint64_t segments = 0;  // of the whole training
+    std::string limits;          // file of the last but one data tensor
+};
+
+// `steps` of the training, in segments of the interval that the options give, else of the default one; a tranche is
+// counted in steps of the training, too. `initial` is the training's. Events: profiling (passing), limits. Errors:
+// train.uneven (the interval does not divide the steps, or the tranche is no multiple of it), train.no_backends (the
+// program that this runs in has none but the canonical one), train.stopped, those of build_judged_programs(),
+// profile_segments() and derive_limits(), fs.*.
+[[nodiscard]] Expected<Tolerant> prepare_tolerance(const TrainOptions& options, const program::BuiltProgram& training,
+                                                   const vm::tensor::State& initial, std::uint64_t steps,
+                                                   const std::string& folder, const Console* console,
+                                                   const std::atomic<bool>* stop);
+
+// The data tensors of a training of this machine, whole. Errors: fs.*.
+[[nodiscard]] Expected<vm::tensor::MemoryData> read_data(const TrainOptions& options,
+                                                         const vm::tensor::Program& program);
+
+}  // namespace quern::compute::client
