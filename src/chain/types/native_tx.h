@@ -191,7 +191,8 @@ struct TaskSubmitPayload {
     static constexpr std::uint64_t kVersion = 1;
     Bytes plan;                                     // RLP of compute::core::TaskPlan: which program each step runs
     std::vector<std::vector<Hash32>> header_paths;  // by program of the plan: open its header under its root
-    std::vector<Hash32> data_roots;                 // content ids of the data tensors that the programs read
+    std::vector<Hash32> data_roots;                 // content ids of the data tensors that the programs read; in
+                                                    // tolerance mode the last is zero: claims bring it
     Hash32 init_root;                               // root of the state S_0
     TaskContents contents;
     WorkTerms work;
@@ -235,14 +236,16 @@ struct TaskProvePayload {
     Hash32 history_root;               // over S_a, S_{a+u}, … S_b of the stretch of steps a + 1 to b
     Hash32 history_content;            // compute::core::HistoryManifest: these roots and the checkpoints' content ids
     Hash32 custody_content;            // compute::core::CustodyManifest; zero where the network has no custodians
+    Hash32 claimed_content;            // in tolerance mode the last data tensor, else zero (doc/tolerance.md)
     std::vector<Hash32> initial_path;  // the claim's start root as leaf 0
     Hash32 final_root;
     std::vector<Hash32> final_path;  // as the last leaf
     std::uint32_t loss = 0;
     std::vector<Hash32> loss_path;
     QUERN_FIELDS(v("task", task), v("historyRoot", history_root), v("historyContent", history_content),
-                 v("custodyContent", custody_content), v("initialPath", initial_path), v("finalRoot", final_root),
-                 v("finalPath", final_path), v("loss", loss), v("lossPath", loss_path))
+                 v("custodyContent", custody_content), v("claimedContent", claimed_content),
+                 v("initialPath", initial_path), v("finalRoot", final_root), v("finalPath", final_path),
+                 v("loss", loss), v("lossPath", loss_path))
 };
 
 // Those below name a claim of the task's present round by its stretch: two may be verified at once.

@@ -15,8 +15,8 @@ using chain::types::TaskSubmitPayload;
 namespace {
 
 Status check_supported(const TaskSubmitPayload& spec) {
-    if (spec.work.mode != TaskMode::exact)
-        return fail("task.mode_not_supported", "this version runs tasks in exact mode only");
+    if (spec.work.mode != TaskMode::exact && spec.work.mode != TaskMode::tolerance)
+        return fail("task.mode_not_supported", "0 exact, 1 tolerance");
     if (spec.work.privacy != TaskPrivacy::open)
         return fail("task.privacy_not_supported", "this version runs open tasks only");
     if (spec.work.solvers != 1) return fail("task.solvers_not_supported", "this version assigns one solver");
@@ -41,14 +41,22 @@ Status check_uris(const TaskSubmitPayload& spec) {
     return {};
 }
 
+// Behind the data tensors whose contents a submission names.
+std::vector<Hash32>::const_iterator named_data_end(const TaskSubmitPayload& spec) {
+    const bool has_claimed = claims_data(spec) && !spec.data_roots.empty();
+    return spec.data_roots.end() - (has_claimed ? 1 : 0);
+}
+
 Status check_contents(const TaskSubmitPayload& spec, const TaskPlan& plan) {
     const auto is_zero = [](const Hash32& hash) { return hash.is_zero(); };
     if (spec.init_root.is_zero() || spec.contents.init.is_zero() ||
         spec.data_roots.size() != plan.header().data.size() ||
-        std::any_of(spec.data_roots.begin(), spec.data_roots.end(), is_zero) ||
+        std::any_of(spec.data_roots.begin(), named_data_end(spec), is_zero) ||
         spec.contents.programs.size() != plan.programs().size() ||
         std::any_of(spec.contents.programs.begin(), spec.contents.programs.end(), is_zero))
         return fail("task.bad_root", "the initial state, the data and the contents must be named");
+    if (claims_data(spec) && (spec.data_roots.empty() || !spec.data_roots.back().is_zero()))
+        return fail("task.bad_root", "in tolerance mode claims bring the last data tensor: its root is zero");
     return {};
 }
 
@@ -65,6 +73,12 @@ Status check_programs(const TaskSubmitPayload& spec, const TaskPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<Hash32> data_roots_of(const TaskSubmitPayload& spec, const chain::types::Claim& claim) {
+    std::vector<Hash32> roots = spec.data_roots;
+    if (claims_data(spec) && !roots.empty()) roots.back() = claim.claimed_content;
+    return roots;
+}
 
 chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodians) {
     const auto& header = plan.header();

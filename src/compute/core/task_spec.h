@@ -21,6 +21,14 @@ using chain::params::kMaxPriceBits;
 using chain::params::kMaxVerifiers;
 using chain::params::kMaxWindowSeconds;
 
+// Whether claims bring the last data tensor: in tolerance mode it holds the solver's checkpoints (doc/tolerance.md).
+[[nodiscard]] inline bool claims_data(const chain::types::TaskSubmitPayload& spec) {
+    return spec.work.mode == chain::types::TaskMode::tolerance;
+}
+// The content ids of all data tensors that the steps of a claim read; of one that is not proved yet the last is zero.
+[[nodiscard]] std::vector<Hash32> data_roots_of(const chain::types::TaskSubmitPayload& spec,
+                                                const chain::types::Claim& claim);
+
 // What whoever verifies a task with this plan fetches.
 [[nodiscard]] chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodians);
 
@@ -33,7 +41,7 @@ using chain::params::kMaxWindowSeconds;
 
 // Checks the payload's form, its windows for a network with so many custodians of a claim, its plan, that each of the
 // plan's headers lies under its program's root, and that what it imports lies in its first state; whether it lies in
-// the earlier states the chain's records say. What this version does not run yet (tolerance mode, encrypted tasks,
+// the earlier states the chain's records say. What this version does not run yet (encrypted tasks,
 // several solvers) is refused by name. Errors: plan.*, task.bad_header_path, program.*, task.bad_steps,
 // task.bad_interval, task.bad_stride, task.bad_tranche, task.bad_verifiers, task.bad_samples, task.bad_uris,
 // task.bad_price, task.bad_window, task.bad_class, task.window_too_short, task.mode_not_supported,

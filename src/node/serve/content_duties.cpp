@@ -185,6 +185,7 @@ Status keep_content_duties(const chain::state::FlatState& state, const chain::pa
         const bool is_settled = claim.state == chain::types::ClaimState::settled;
         if (is_settled && claim.id.stretch + 1 < terms.settled) return {};
         QUERN_CHECK(keep_state(claim.checkpoint_content, store, kept, idle));
+        if (!is_settled) QUERN_CHECK(keep_content(claim.claimed_content, store, idle));
         idle.erase(claim.custody_content);
         if (!claim.custody_content.is_zero()) {
             std::uint64_t& most = custody[claim.custody_content][terms.custodians];

@@ -527,6 +527,7 @@ types::TaskProvePayload proof_of(const types::Task& task, const History& history
     payload.history_content =
         crypto::sha256(as_bytes(stretch == 0 ? "history" : "history of " + std::to_string(stretch)));
     if (task.custodians != 0) payload.custody_content = crypto::sha256(as_bytes("manifest"));
+    if (core::claims_data(task.spec)) payload.claimed_content = crypto::sha256(as_bytes("claimed"));
     payload.initial_path = core::history_path(roots, 0);
     payload.final_root = roots.back();
     payload.final_path = core::history_path(roots, roots.size() - 1);

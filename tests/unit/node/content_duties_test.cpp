@@ -126,6 +126,17 @@ TEST_F(CustodyDuties, are_the_fragments_of_a_claim_and_their_manifest) {
     EXPECT_EQ(idle_of({Hash32{{9}}}), Ids()) << "of a history that another claim has named, too";
 }
 
+TEST_F(CustodyDuties, what_a_solver_claims_is_kept_until_it_is_settled) {
+    const Hash32 claimed{{77}};
+    claim_.claimed_content = claimed;
+    claim_.state = types::ClaimState::challenge;
+    put(claim_);
+    EXPECT_EQ(idle_of({claimed}), Ids());
+    claim_.state = types::ClaimState::settled;
+    put(claim_);
+    EXPECT_EQ(idle_of({claimed}), Ids{claimed}) << "nobody asks for it any more";
+}
+
 // A claim of another task that comes first and names the same history says other steps of it, or that it is settled.
 TEST_F(CustodyDuties, who_names_anothers_history_takes_nothing_from_it) {
     compute::core::HistoryManifest history;

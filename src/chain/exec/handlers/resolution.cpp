@@ -11,6 +11,7 @@
 #include "chain/market/delays.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
+#include "compute/core/task_spec.h"
 
 namespace quern::chain::exec::handlers {
 namespace {
@@ -232,7 +233,7 @@ core::GameContext game_context(const LoadedClaim& live) {
     const auto& spec = live.task.spec;
     const market::Stretch stretch = market::stretch_of(live);
     return {spec.plan,
-            spec.data_roots,
+            core::data_roots_of(spec, live.claim),
             live.claim.seed_beacon,
             spec.work.stride,
             market::stride_count(stretch.steps, spec.work.stride) + 1,

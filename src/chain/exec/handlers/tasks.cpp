@@ -319,6 +319,9 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
     const auto& claim = live.claim;
     const auto& spec = live.task.spec;
     const market::Stretch stretch = market::stretch_of(live);
+    if (core::claims_data(spec) == data.claimed_content.is_zero())
+        return fail("prove.claimed_content", core::claims_data(spec) ? "in tolerance mode a proof names the checkpoints"
+                                                                     : "the task names all its data");
     // The proof may take the place of the last heartbeat.
     if (claim.step + spec.work.interval < stretch.last())
         return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(stretch.last()));
@@ -346,6 +349,7 @@ Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& d
     claim.history_root = data.history_root;
     claim.history_content = data.history_content;
     claim.custody_content = data.custody_content;
+    claim.claimed_content = data.claimed_content;
     claim.final_root = data.final_root;
     claim.proved_since = context.market_ms;
     await_draw(context, claim, "proved");

@@ -88,7 +88,8 @@ TEST_F(Lifecycle, submit_names_what_is_wrong) {
     EXPECT_EQ(refused([](auto& s) { s.windows.challenge_s = 1'000'001; }), "task.bad_window");
     EXPECT_EQ(refused([](auto& s) { s.classes.bandwidth = 1; }), "task.window_too_short");
     EXPECT_EQ(refused([](auto& s) { s.classes.speed = 127; }), "task.bad_class");
-    EXPECT_EQ(refused([](auto& s) { s.work.mode = types::TaskMode::tolerance; }), "task.mode_not_supported");
+    EXPECT_EQ(refused([](auto& s) { s.work.mode = types::TaskMode::tolerance; }), "task.bad_root");
+    EXPECT_EQ(refused([](auto& s) { s.work.mode = static_cast<types::TaskMode>(2); }), "task.mode_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.work.privacy = types::TaskPrivacy::encrypted; }), "task.privacy_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.work.solvers = 2; }), "task.solvers_not_supported");
     EXPECT_EQ(refused([](auto& s) { s.work.verifiers = 17; }), "task.bad_verifiers");

@@ -134,7 +134,16 @@ TEST(TaskSpec, EachDefectIsNamed) {
     expect("task.bad_uris", [](Spec& s) { s.contents.uris = {""}; });
     expect("task.bad_uris", [](Spec& s) { s.contents.uris = {"a b"}; });
     expect("task.bad_uris", [](Spec& s) { s.contents.uris = {std::string(513, 'x')}; });
-    expect("task.mode_not_supported", [](Spec& s) { s.work.mode = chain::types::TaskMode::tolerance; });
+    expect("task.mode_not_supported", [](Spec& s) { s.work.mode = static_cast<chain::types::TaskMode>(2); });
+    // In tolerance mode the last data tensor, and no other, is nobody's yet.
+    const auto tolerant = [](Spec& s, std::vector<Hash32> roots) {
+        s.work.mode = chain::types::TaskMode::tolerance;
+        s.data_roots = std::move(roots);
+    };
+    expect("accepted", [&](Spec& s) { tolerant(s, {Hash32{}}); });
+    expect("task.bad_root", [&](Spec& s) { tolerant(s, {Hash32{{1}}}); });
+    expect("task.bad_root", [&](Spec& s) { tolerant(s, {}); });
+    expect("task.bad_root", [&](Spec& s) { tolerant(s, {Hash32{{1}}, Hash32{}}); });
     expect("task.mode_not_supported", [](Spec& s) { s.work.mode = static_cast<chain::types::TaskMode>(9); });
     expect("task.privacy_not_supported", [](Spec& s) { s.work.privacy = chain::types::TaskPrivacy::encrypted; });
     expect("task.solvers_not_supported", [](Spec& s) { s.work.solvers = 2; });
