@@ -244,6 +244,9 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
                    "the chain's parameters, what quern_params answers, as JSON or @FILE: for the price and the least "
                    "--verify-s (default: the standard ones)");
     app.add_option("--uri", spec.uris, kUriHelp);
+    app.add_flag_callback(
+        "--tolerance", [&spec] { spec.defaults.work.mode = chain::types::TaskMode::tolerance; },
+        "the programs judge what the solver claims (quern-compile --tolerance), which is their last data tensor");
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");
     add_term_options(app, spec);
     app.callback([&spec] {  // all that is missing at once, not one by one

@@ -129,15 +129,17 @@ Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
             QUERN_TRY(const Hash32 root, named("--data-root " + text, fixed_from_hex<32>(text)));
             spec.data_roots.push_back(root);
         }
+        if (core::claims_data(spec)) spec.data_roots.emplace_back();
     }
     if (options.data.empty()) return {};
     QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(spec.plan));
     const std::vector<tensor::DataSet>& wanted = plan.header().data;
-    if (options.data.size() != wanted.size())
+    const std::size_t claimed = core::claims_data(spec) ? 1 : 0;  // of the solver's
+    if (options.data.size() + claimed != wanted.size())
         return fail("task.wrong_data_size", std::to_string(options.data.size()) + " data files, the program reads " +
-                                                std::to_string(wanted.size()));
+                                                std::to_string(wanted.size() - std::min(claimed, wanted.size())));
     spec.data_roots.clear();
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
+    for (std::size_t i = 0; i < options.data.size(); ++i) {
         // Of any size: never in memory as a whole.
         QUERN_TRY(const crypto::ContentShards content, crypto::content_shards_of_file(options.data[i]));
         if (content.size != tensor::data_bytes(wanted[i]))
@@ -147,6 +149,7 @@ Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
                                                     std::string(tensor::name_of(wanted[i].type)));
         spec.data_roots.push_back(content.id());
     }
+    spec.data_roots.resize(wanted.size());
     return {};
 }
 

@@ -18,7 +18,8 @@ namespace quern::wallet {
 struct SpecOptions {
     SpecOptions();
     std::string spec_file, init;
-    std::vector<std::string> data;              // files, in the order of the programs' data tensors
+    std::vector<std::string> data;              // files, in the order of the programs' data tensors (but for the last
+                                                // one in tolerance mode)
     std::vector<std::string> programs;          // files, in the plan's order
     std::string plan;                           // the body as JSON: numbers of programs and [count, body]
     std::uint64_t steps = 0;                    // the plan of one program that is run so often
