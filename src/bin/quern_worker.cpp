@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/websocket_client.h"
 #include "bin/terminal.h"
+#include "bin/torch_module.h"
 #include "bin/transfer_options.h"
 #include "compute/worker/worker.h"
 #include "crypto/key_file.h"
@@ -46,6 +47,7 @@ struct Raw {  // what has to be translated after parsing
     std::string max_fee_per_gas;
     std::string max_fees_per_day;
     std::string backend = "auto";
+    bool no_torch = false;
     std::string fault;
     std::vector<std::string> roles;
     TransferTexts transfer;
@@ -116,6 +118,9 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         ->capture_default_str();
     app.add_option("--backend", raw.backend, "auto, soft, scalar, avx2, avx512, vnni or neon; all give the same bits")
         ->capture_default_str();
+    app.add_flag(
+        "--no-torch", raw.no_torch,
+        "solver: train tasks that allow another rounding in the canonical arithmetic, too, and not by libtorch");
     app.add_option("--ws", raw.ws,
                    "ws:// URL of the node's notifications; off: none (default: the port that the node names)");
     app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain without notifications")
@@ -181,6 +186,7 @@ Status translate(WorkerOptions& options, const Raw& raw) {
     }
     QUERN_CHECK(take_transfer_options(options.sources, raw.transfer));
     QUERN_TRY(options.backend, backend_named(raw.backend));
+    if (!raw.no_torch) options.fast_steps = steps_by_torch(options.threads);
 #ifdef QUERN_TEST_FAULTS
     if (!raw.fault.empty()) {
         QUERN_TRY(options.fault, compute::worker::parse_fault(raw.fault));

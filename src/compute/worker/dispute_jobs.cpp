@@ -107,7 +107,8 @@ Expected<std::shared_ptr<DisputeJobs::Playing>> DisputeJobs::begin(Context& cont
     Playing& playing = *fresh;
     playing.live = order.live;
     QUERN_TRY(playing.inputs, context.inputs.load(*context.node, task));
-    playing.data = std::make_unique<DataReader>(playing.inputs->data);
+    QUERN_TRY(auto data, context.inputs.data_of(*context.node, *order.live, *playing.inputs));
+    playing.data = std::make_unique<DataReader>(std::move(data));
     QUERN_TRY(playing.manifest, manifest_of(context, order));
     QUERN_TRY(const Workspace workspace, Workspace::open(context.options.datadir, task));
     playing.kept = LocalStates(workspace, claim.history_root);

@@ -7,6 +7,7 @@
 #include "base/http_client.h"
 #include "base/uint256.h"
 #include "compute/transfer/options.h"
+#include "compute/worker/fast_steps.h"
 #include "compute/worker/faults.h"
 #include "compute/worker/spending.h"
 #include "vm/tensor/arith/kernels.h"
@@ -54,7 +55,8 @@ struct WorkerOptions {
     // segments would take too long are left alone (task_time.h). Of another version it is measured anew.
     bool benchmark = false;
     std::string version;
-    FaultPlan fault;  // test builds only
+    MakeFastSteps fast_steps;  // of solvers in tolerance mode; none: they train canonically as well
+    FaultPlan fault;           // test builds only
 };
 
 }  // namespace quern::compute::worker

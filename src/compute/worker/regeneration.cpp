@@ -33,7 +33,8 @@ Expected<std::unique_ptr<Regeneration>> Regeneration::begin(Context& context, co
                          task.id, bytes >> 20);
     }
     made->seed_ = vm::tensor::seed_tensor(claim.seed_beacon);
-    made->data_ = std::make_unique<DataReader>(made->inputs_->data);
+    QUERN_TRY(auto data, context.inputs.data_of(*context.node, live, *made->inputs_));
+    made->data_ = std::make_unique<DataReader>(std::move(data));
     made->data_->bind(*context.node, &context.stopping);
     made->runner_ = std::make_unique<StepRunner>(made->inputs_->programs, *made->data_, made->seed_, fault,
                                                  context.options.backend, context.pool.get(), &context.stopping);

@@ -4,12 +4,14 @@
 
 #include "base/log.h"
 #include "compute/core/history.h"
+#include "compute/core/task_spec.h"
 #include "compute/worker/finding.h"
 
 namespace quern::compute::worker {
 namespace {
 
-constexpr std::uint64_t kMostStarts = 256;  // of a history that nobody serves
+constexpr std::uint64_t kMostStarts = 256;          // of a history that nobody serves
+constexpr std::uint64_t kClaimedAtOnce = 1U << 20;  // bytes of a row that are read at once
 
 }  // namespace
 
@@ -49,7 +51,8 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->segments_ = std::move(segments);
     replay->results_.resize(probes.size());
     replay->probes_ = std::move(probes);
-    replay->data_ = std::make_unique<DataReader>(replay->inputs_->data);
+    QUERN_TRY(auto data, context.inputs.data_of(*context.node, live, *replay->inputs_));
+    replay->data_ = std::make_unique<DataReader>(std::move(data));
     replay->data_->bind(*context.node, &context.stopping);
     replay->runner_ = std::make_unique<StepRunner>(replay->inputs_->programs, *replay->data_, replay->seed_, fault,
                                                    context.options.backend, context.pool.get(), &context.stopping);
@@ -71,8 +74,26 @@ void Replay::keep_starts(LocalStates files) {
 
 Status Replay::check_checkpoints(const Slice& slice) {
     for (bool first = true; !checkpoints_checked() && (first || !slice.over()); first = false) {
-        QUERN_CHECK(checkpoint_before(to_check_.back()));
+        const std::uint64_t segment = to_check_.back();
+        QUERN_CHECK(checkpoint_before(segment));
+        if (std::find(segments_.begin(), segments_.end(), segment) != segments_.end())
+            QUERN_CHECK(check_claimed(segment));
         to_check_.pop_back();
+    }
+    return {};
+}
+
+// What the solver claims of the segment, in tolerance mode: the rows of a stretch share the last data tensor equally.
+Status Replay::check_claimed(std::uint64_t segment) {
+    const auto& task = live_.task;
+    if (!core::claims_data(task.spec)) return {};
+    const auto& data = inputs_->programs.any().header.data;
+    const std::uint64_t rows = chain::market::tranche_steps(task.steps, task.spec.work.tranche) / interval_;
+    const std::uint64_t row = vm::tensor::data_bytes(data.back()) / rows;
+    Bytes piece(std::min<std::uint64_t>(row, kClaimedAtOnce));
+    for (std::uint64_t done = 0; done < row; done += piece.size()) {
+        piece.resize(std::min<std::uint64_t>(piece.size(), row - done));
+        if (!data_->read(data.size() - 1, segment * row + done, piece)) return data_->why_ended(context_->stopping);
     }
     return {};
 }

@@ -60,6 +60,7 @@ private:
     Replay() = default;
     [[nodiscard]] bool run_step(std::uint64_t step);  // false: the worker stops, or data are missing
     [[nodiscard]] Expected<vm::tensor::State> checkpoint_before(std::uint64_t segment);
+    [[nodiscard]] Status check_claimed(std::uint64_t segment);
     void keep_start(std::uint64_t segment);
     void drop_start(std::uint64_t segment);
     [[nodiscard]] std::size_t most_starts() const;

@@ -55,22 +55,37 @@ Expected<std::shared_ptr<const TaskData>> TaskData::load(NodeView& node, const v
                                                          unsigned level) {
     std::shared_ptr<TaskData> data(new TaskData(kept_bytes));
     for (std::size_t i = 0; i < header.data.size(); ++i) {
-        const std::uint64_t size = vm::tensor::data_bytes(header.data[i]);
-        Set set{roots[i], size, {}, {}};
-        std::uint64_t found = 0;
-        if (crypto::content_shard_count(size, level) > 1) {
-            QUERN_TRY(set.shards, node.content_shards(roots[i], level));
-            found = set.shards.size;
-        } else {
-            QUERN_TRY(ContentLeaves content, node.content_leaves(roots[i], size));
-            set.leaves = std::make_shared<const std::vector<Hash32>>(std::move(content.leaves));
-            found = content.size;
-        }
-        if (found != size)
-            return fail("inputs.wrong_data_size", "data tensor " + std::to_string(i) + " has " + std::to_string(found) +
-                                                      " bytes, not " + std::to_string(size));
+        QUERN_TRY(Set set, find_set(node, roots[i], vm::tensor::data_bytes(header.data[i]), level, i));
         data->sets_.push_back(std::move(set));
     }
+    return std::shared_ptr<const TaskData>(std::move(data));
+}
+
+Expected<TaskData::Set> TaskData::find_set(NodeView& node, const Hash32& root, std::uint64_t size, unsigned level,
+                                           std::size_t number) {
+    Set set{root, size, {}, {}};
+    if (root.is_zero()) return set;
+    std::uint64_t found = 0;
+    if (crypto::content_shard_count(size, level) > 1) {
+        QUERN_TRY(set.shards, node.content_shards(root, level));
+        found = set.shards.size;
+    } else {
+        QUERN_TRY(ContentLeaves content, node.content_leaves(root, size));
+        set.leaves = std::make_shared<const std::vector<Hash32>>(std::move(content.leaves));
+        found = content.size;
+    }
+    if (found != size)
+        return fail("inputs.wrong_data_size", "data tensor " + std::to_string(number) + " has " +
+                                                  std::to_string(found) + " bytes, not " + std::to_string(size));
+    return set;
+}
+
+Expected<std::shared_ptr<const TaskData>> TaskData::with_last(NodeView& node, const Hash32& root,
+                                                              unsigned level) const {
+    std::shared_ptr<TaskData> data(new TaskData(kept_bytes_ / 4));
+    data->sets_ = sets_;
+    if (sets_.empty()) return fail("inputs.wrong_data_size", "there is no data tensor");
+    QUERN_TRY(data->sets_.back(), find_set(node, root, sets_.back().size, level, sets_.size() - 1));
     return std::shared_ptr<const TaskData>(std::move(data));
 }
 
@@ -227,6 +242,7 @@ TaskData::Hashes DataReader::hashes(std::size_t set, std::uint64_t shard) const 
 
 Expected<TaskData::Hashes> DataReader::fetch_hashes(std::size_t set, std::uint64_t shard) const {
     const TaskData::Set& from = data_->sets()[set];
+    if (from.id.is_zero()) return fail(kContentNotFound, "data tensor " + std::to_string(set) + " is not there yet");
     QUERN_TRY(ContentLeaves leaves, node_->content_leaves(from.shard_id(shard), from.shard_bytes(shard)));
     if (leaves.size != from.shard_bytes(shard)) return busy(kIdMismatch, to_hex(from.shard_id(shard)));
     return std::make_shared<const std::vector<Hash32>>(std::move(leaves.leaves));

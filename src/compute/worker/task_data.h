@@ -36,13 +36,18 @@ inline constexpr std::size_t kTriedShards = 4;  // of a data tensor, before a wo
 class TaskData {
 public:
     // Fetches the leaf hashes of the contents `roots`, as many as the header has data tensors, or the lists of their
-    // shards. Errors: those of NodeView::content_leaves and content_shards; inputs.wrong_data_size when a content has
-    // not the header's size.
+    // shards. A root of zeros is of a tensor that is not there yet: reading it is content.not_found. Errors: those of
+    // NodeView::content_leaves and content_shards; inputs.wrong_data_size when a content has not the header's size.
     [[nodiscard]] static Expected<std::shared_ptr<const TaskData>> load(NodeView& node,
                                                                         const vm::tensor::ProgramHeader& header,
                                                                         std::span<const Hash32> roots,
                                                                         std::uint64_t kept_bytes = kKeptDataBytes,
                                                                         unsigned level = crypto::kContentShardLevel);
+
+    // The same data with another content as the last tensor, which has the size of what it takes the place of. What is
+    // kept of it is at most a quarter of what this may keep. Errors as load.
+    [[nodiscard]] Expected<std::shared_ptr<const TaskData>> with_last(
+        NodeView& node, const Hash32& root, unsigned level = crypto::kContentShardLevel) const;
 
     // Whether some shards of each list can be had: a few that `rng` draws, so that who holds back a part of his data is
     // found out before anybody answers for reading them. Errors as content_leaves.
@@ -70,6 +75,9 @@ public:
 
 private:
     explicit TaskData(std::uint64_t kept_bytes) : kept_bytes_(kept_bytes) {}
+    // What it is read by. Errors as load.
+    [[nodiscard]] static Expected<Set> find_set(NodeView& node, const Hash32& root, std::uint64_t size, unsigned level,
+                                                std::size_t number);
 
     using Key = std::pair<std::size_t, std::uint64_t>;
     struct Kept {

@@ -8,6 +8,7 @@
 #include "chain/market/work.h"
 #include "compute/core/dispute_strategy.h"
 #include "compute/core/state_content.h"
+#include "compute/core/task_spec.h"
 #include "compute/program/state_file.h"
 
 namespace quern::compute::worker {
@@ -299,6 +300,7 @@ Expected<std::shared_ptr<const TaskData>> InputStore::fetch_data(NodeView& node,
     Error why = data.error();
     for (std::size_t i = 0; i < count; ++i) {
         const Hash32& id = task.spec.data_roots[i];
+        if (id.is_zero()) continue;
         const std::uint64_t size = vm::tensor::data_bytes(header.data[i]);
         const Expected<bool> here = crypto::content_shard_count(size) > 1
                                         ? node.content_shards(id, crypto::kContentShardLevel).has_value()
@@ -333,6 +335,23 @@ Expected<InputStore::Shared> InputStore::fetch(NodeView& node, const chain::type
 Status InputStore::try_data(NodeView& node, const chain::types::Task& task, const TaskInputs& inputs) const {
     SeededRng drawn(tried_shards_ ^ task.id);  // the same ones when the node is asked again
     return inputs.data->try_shards(node, drawn);
+}
+
+Expected<std::shared_ptr<const TaskData>> InputStore::data_of(NodeView& node, const chain::types::TaskClaim& live,
+                                                              const TaskInputs& inputs) {
+    const Hash32& claimed = live.claim.claimed_content;
+    if (!core::claims_data(live.task.spec) || claimed.is_zero()) return inputs.data;
+    const std::pair key(live.task.id, claimed);
+    {
+        const MutexLock lock(mutex_);
+        if (const auto known = claimed_.find(key); known != claimed_.end())
+            if (auto data = known->second.lock()) return data;
+    }
+    QUERN_TRY(auto data, inputs.data->with_last(node, claimed));
+    const MutexLock lock(mutex_);
+    std::erase_if(claimed_, [](const auto& entry) { return entry.second.expired(); });
+    claimed_[key] = data;
+    return data;
 }
 
 Expected<StateRef> InputStore::start_of(NodeView& node, const chain::types::Task& task) {

@@ -95,6 +95,11 @@ public:
     [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(NodeView& node, const chain::types::Task& task,
                                                                    Duty duty = Duty::bound);
 
+    // What the claim's steps read: the task's data, in tolerance mode with what its solver claims (`inputs` are the
+    // task's). Errors: content.*, inputs.wrong_data_size of what the solver named.
+    [[nodiscard]] Expected<std::shared_ptr<const TaskData>> data_of(NodeView& node, const chain::types::TaskClaim& live,
+                                                                    const TaskInputs& inputs);
+
     // Whether some shards of its data can be had (TaskData::try_shards), for who has not taken the task on yet.
     [[nodiscard]] Status try_data(NodeView& node, const chain::types::Task& task, const TaskInputs& inputs) const;
 
@@ -160,6 +165,8 @@ private:
     std::vector<std::weak_ptr<const std::uint64_t>> holds_ QUERN_GUARDED_BY(mutex_);
     std::map<Bytes, std::shared_ptr<const core::HistoryManifest>, BytesLess> manifests_
         QUERN_GUARDED_BY(mutex_);  // by content and history root
+    std::map<std::pair<std::uint64_t, Hash32>, std::weak_ptr<const TaskData>> claimed_
+        QUERN_GUARDED_BY(mutex_);  // in use, by task and what its solver claims
 };
 
 }  // namespace quern::compute::worker

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "chain/market/delays.h"
+#include "compute/core/task_spec.h"
 #include "compute/worker/task_time.h"
 #include "crypto/merkle.h"
 
@@ -16,6 +17,7 @@ using chain::types::ClaimState;
 using log::Category;
 
 std::string progress_file(std::uint32_t stretch) { return "training-" + std::to_string(stretch) + ".rlp"; }
+std::string rows_file(std::uint32_t stretch) { return "claimed-" + std::to_string(stretch) + ".bin"; }
 
 FaultPlan fault_of(const WorkerOptions& options) { return options.fault.solver_cheats() ? options.fault : FaultPlan{}; }
 
@@ -49,6 +51,7 @@ Status ExamineJobs::examine(const Task& task) {
         const chain::market::Stretch stretch = chain::market::stretch_of(task, task.settled);
         QUERN_CHECK(check_time(inputs->programs, task, stretch, *context_.profile));
     }
+    if (core::claims_data(task.spec)) QUERN_CHECK(judged_task(inputs->programs, task));
     QUERN_CHECK(context_.inputs.try_data(*context_.node, task, *inputs));
     if (task.settled == 0) return {};
     QUERN_TRY(const auto start, InputStore::start_of(*context_.node, task));
@@ -133,14 +136,41 @@ Status TrainingJobs::begin(Training& training) {
     training.seed = vm::tensor::seed_tensor(claim.seed_beacon);
     training.data = std::make_unique<DataReader>(training.inputs->data);
     training.data->bind(*context_.node, &context_.stopping);
-    training.runner = std::make_unique<StepRunner>(training.inputs->programs, *training.data, training.seed,
-                                                   fault_of(context_.options), context_.options.backend,
-                                                   context_.pool.get(), &context_.stopping);
     training.publisher = std::make_unique<Publisher>(context_.connect(), context_.pool.get(), context_.stopping,
                                                      [&board = board_] { board.wake(); });
-    training.runner->set_before_writing(
-        [publisher = training.publisher.get()](std::size_t slot) { publisher->before_writing(slot); });
+    QUERN_CHECK(make_runner(training));
     tell(training);
+    return {};
+}
+
+Status TrainingJobs::make_runner(Training& training) {
+    const TaskClaim& live = *training.order.live;
+    const WorkerOptions& options = context_.options;
+    const FaultPlan fault = fault_of(options);
+    const auto before_writing = [publisher = training.publisher.get()](std::size_t slot) {
+        publisher->before_writing(slot);
+    };
+    if (!core::claims_data(live.task.spec)) {
+        training.runner = std::make_unique<StepRunner>(training.inputs->programs, *training.data, training.seed, fault,
+                                                       options.backend, context_.pool.get(), &context_.stopping);
+        training.runner->set_before_writing(before_writing);
+        return {};
+    }
+    const auto& program = training.inputs->programs.any();
+    const MakeFastSteps canonical;
+    // Another executor's step, and the state with which its segment begins.
+    training.fast_room = options.fast_steps
+                             ? context_.inputs.hold(vm::tensor::step_bytes(program) + state_bytes(program), Duty::bound)
+                             : nullptr;
+    if (options.fast_steps && training.fast_room == nullptr)
+        log::warning(Category::solver, "no memory for another executor: trained canonically task={}", live.task.id);
+    QUERN_TRY(training.tolerant,
+              TolerantSteps::make({training.inputs->programs, live.task, *training.data, training.seed, fault,
+                                   options.backend, context_.pool.get(), &context_.stopping,
+                                   training.fast_room == nullptr ? canonical : options.fast_steps,
+                                   training.workspace.directory() + "/" + rows_file(live.claim.id.stretch),
+                                   chain::market::stretch_of(live).before}));
+    training.tolerant->set_before_writing(before_writing);
     return {};
 }
 
@@ -197,7 +227,10 @@ Status TrainingJobs::forget_settled(Training& training) {
             training.saved.leaving.push_back(std::move(state));
         }
     QUERN_CHECK(save(training));
-    return fs::remove_file(training.workspace.directory() + "/" + name);
+    const std::string directory = training.workspace.directory() + "/";
+    const std::string rows = directory + rows_file(stretch - chain::types::kMaxUnsettled);
+    if (fs::exists(rows)) QUERN_CHECK(fs::remove_file(rows));
+    return fs::remove_file(directory + name);
 }
 
 Status TrainingJobs::regenerate(Training& training) {
@@ -205,7 +238,7 @@ Status TrainingJobs::regenerate(Training& training) {
     if (live.claim.state != ClaimState::custody && live.claim.state != ClaimState::committing) return {};
     const CheckpointRecord& start = training.saved.checkpoints.front();
     const bool beside = std::any_of(trainings_.begin(), trainings_.end(),
-                                    [](const auto& entry) { return entry.second.runner != nullptr; });
+                                    [](const auto& entry) { return entry.second.holds_programs(); });
     QUERN_TRY(
         training.regeneration,
         Regeneration::begin(context_, live,
@@ -323,17 +356,29 @@ Status TrainingJobs::advance(Training& training, const Slice& slice) {
     return status;
 }
 
+Expected<bool> TrainingJobs::run_step(Training& training, std::uint64_t step) {
+    Status ran;
+    if (training.tolerant != nullptr) {
+        ran = training.tolerant->run(training.state, step);
+        if (ran) return true;
+    } else if (training.runner->run(training.state, step)) {
+        return true;
+    }
+    auto missing = training.data->take_missing();
+    if (context_.stopping.requested()) return false;
+    if (missing) return fail(std::move(*missing));
+    if (!ran) return fail(ran.error());
+    return false;
+}
+
 Status TrainingJobs::train(Training& training, const Slice& slice) {
     const auto& spec = training.order.live->task.spec;
     QUERN_CHECK(publish(training));
     for (bool first = true; training.can_step() && !context_.stop && (first || !slice.over()); first = false) {
         const std::uint64_t begun_ms = context_.clock.monotonic_ms();
         const std::uint64_t step = training.step + 1;
-        if (!training.runner->run(training.state, step)) {
-            auto missing = training.data->take_missing();
-            if (missing && !context_.stopping.requested()) return fail(std::move(*missing));
-            return {};
-        }
+        QUERN_TRY(const bool ran, run_step(training, step));
+        if (!ran) return {};
         if (step % spec.work.stride == 0) {
             const std::vector<Hash32> slots =
                 vm::tensor::slot_roots(training.state, context_.pool.get(), &context_.stopping);
@@ -398,6 +443,9 @@ Status TrainingJobs::finish(Training& training) {
     payload.history_root = core::history_root(training.roots);
     payload.history_content = content;
     payload.custody_content = *kept;
+    if (core::claims_data(task.spec)) {
+        QUERN_TRY(payload.claimed_content, put_rows(training));
+    }
     payload.initial_path = core::history_path(training.roots, 0);
     payload.final_root = training.roots.back();
     payload.final_path = core::history_path(training.roots, training.roots.size() - 1);
@@ -409,10 +457,23 @@ Status TrainingJobs::finish(Training& training) {
     training.fragments.reset();
     training.publisher.reset();
     training.runner.reset();
+    training.tolerant.reset();
+    training.fast_room.reset();
     training.data.reset();
     training.inputs.reset();
     training.state.clear();
     return {};
+}
+
+// Of one that is complete since before, nothing but the file is there.
+Expected<Hash32> TrainingJobs::put_rows(const Training& training) {
+    const TaskClaim& live = *training.order.live;
+    if (training.tolerant != nullptr) return training.tolerant->rows().put(*context_.node);
+    QUERN_TRY(const auto plan, core::TaskPlan::decode(live.task.spec.plan));
+    const std::uint64_t bytes = vm::tensor::data_bytes(plan.header().data.back());
+    QUERN_TRY(const auto rows,
+              ClaimedRows::open(training.workspace.directory() + "/" + rows_file(live.claim.id.stretch), bytes, bytes));
+    return rows.put(*context_.node);
 }
 
 Expected<std::optional<Hash32>> TrainingJobs::custody_manifest(Training& training, const Hash32& history,

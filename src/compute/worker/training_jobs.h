@@ -13,6 +13,7 @@
 #include "compute/worker/publisher.h"
 #include "compute/worker/regeneration.h"
 #include "compute/worker/step_runner.h"
+#include "compute/worker/tolerant_steps.h"
 #include "compute/worker/workspace.h"
 
 namespace quern::compute::worker {
@@ -65,7 +66,9 @@ private:
         std::shared_ptr<const TaskInputs> inputs;  // null: complete, nothing to run
         vm::tensor::Tensor seed;
         std::unique_ptr<DataReader> data;
-        std::unique_ptr<StepRunner> runner;
+        std::unique_ptr<StepRunner> runner;       // in exact mode,
+        InputStore::Hold fast_room;               // of steps that are not canonical; null: there was none
+        std::unique_ptr<TolerantSteps> tolerant;  // in tolerance mode
         vm::tensor::State state;
         std::uint64_t step = 0;     // that `state` is after
         std::vector<Hash32> roots;  // S_a, S_{a+u}, … of the last stride
@@ -87,6 +90,7 @@ private:
 
         [[nodiscard]] std::uint64_t last() const { return chain::market::stretch_of(*order.live).last(); }
         [[nodiscard]] bool complete() const { return step == last(); }
+        [[nodiscard]] bool holds_programs() const { return runner != nullptr || tolerant != nullptr; }
         [[nodiscard]] bool can_step() const { return !complete() && !waits; }
         [[nodiscard]] bool is_sending() const { return publisher != nullptr && publisher->runs(); }
         [[nodiscard]] bool runs() const;
@@ -105,9 +109,14 @@ private:
     [[nodiscard]] Status forget_settled(Training& training);
     [[nodiscard]] Status regenerate(Training& training);  // begins to, where something was drawn that is not kept
     [[nodiscard]] Status advance(Training& training, const Slice& slice);
+    [[nodiscard]] Status make_runner(Training& training);
+    // state := the state after `step`. False: the worker stops.
+    [[nodiscard]] Expected<bool> run_step(Training& training, std::uint64_t step);
     [[nodiscard]] Status train(Training& training, const Slice& slice);
     [[nodiscard]] Status publish(Training& training);
     [[nodiscard]] Status finish(Training& training);
+    // What the solver claims in tolerance mode, put into the store: its content id.
+    [[nodiscard]] Expected<Hash32> put_rows(const Training& training);
     // The custody manifest of the history; nullopt while its fragments are made. Zero where there are no custodians.
     [[nodiscard]] Expected<std::optional<Hash32>> custody_manifest(Training& training, const Hash32& history,
                                                                    core::HistoryManifest manifest);

@@ -1,0 +1,103 @@
+#include "compute/worker/tolerant_steps.h"
+
+#include "base/log.h"
+#include "chain/market/work.h"
+
+namespace quern::compute::worker {
+
+using log::Category;
+
+Expected<tolerance::judge::JudgedTask> judged_task(const core::TaskPrograms& programs, const chain::types::Task& task) {
+    QUERN_TRY(auto judged, tolerance::judge::recognise(programs));
+    const std::uint64_t segment = judged.k + 1;
+    const auto& work = task.spec.work;
+    const auto not_judged = [](std::string what) { return fail("tolerance.not_a_judged_task", std::move(what)); };
+    // A solver has no canonical state but at the ends of segments.
+    if (work.stride % segment != 0)
+        return not_judged("strides of " + std::to_string(work.stride) + " steps, segments of " +
+                          std::to_string(segment));
+    if (judged.programs.rows * segment != chain::market::tranche_steps(programs.plan.steps(), work.tranche))
+        return not_judged(std::to_string(judged.programs.rows) + " rows for the segments of a stretch");
+    return judged;
+}
+
+Expected<std::unique_ptr<TolerantSteps>> TolerantSteps::make(const Parts& parts) {
+    QUERN_TRY(auto task, judged_task(parts.programs, parts.task));
+    const auto& programs = task.programs;
+    QUERN_TRY(auto rows, ClaimedRows::open(parts.rows_file, programs.claimed_bytes(), programs.layout.row_bytes()));
+    return std::unique_ptr<TolerantSteps>(new TolerantSteps(parts, std::move(task), std::move(rows)));
+}
+
+TolerantSteps::TolerantSteps(const Parts& parts, tolerance::judge::JudgedTask task, ClaimedRows rows)
+    : programs_(parts.programs),
+      seed_(parts.seed),
+      cancellation_(parts.cancellation),
+      before_(parts.before),
+      task_(std::move(task)),
+      rows_(std::move(rows)),
+      data_(parts.data, rows_, task_.programs.claimed_data()),
+      canonical_(parts.programs, data_, parts.seed, parts.fault, parts.backend, parts.pool, parts.cancellation),
+      fast_(parts.fast && !parts.fault.solver_cheats() ? parts.fast(parts.programs.programs[0]) : nullptr) {}
+
+void TolerantSteps::set_before_writing(std::function<void(std::size_t slot)> hook) {
+    hook_ = std::move(hook);
+    canonical_.set_before_writing(hook_);
+}
+
+Status TolerantSteps::run(vm::tensor::State& state, std::uint64_t step) {
+    const bool judges = programs_.plan.program_of(step) == 1;
+    return judges ? judge(state, step) : train(state, step);
+}
+
+// Another backend, or another state, takes the place of the words that a publisher may be reading.
+void TolerantSteps::about_to_write() {
+    for (std::size_t slot = 0; hook_ && slot < programs_.programs[0].slots.size(); ++slot) hook_(slot);
+}
+
+Status TolerantSteps::run_canonical(vm::tensor::State& state, std::uint64_t step) {
+    if (canonical_.run(state, step)) return {};
+    return is_requested(cancellation_) ? busy("worker.stopped") : busy("worker.no_data");
+}
+
+Status TolerantSteps::train(vm::tensor::State& state, std::uint64_t step) {
+    const bool begins = (step - 1 - before_) % (task_.k + 1) == 0;
+    if (begins) {
+        segment_is_fast_ = fast_ != nullptr && accepted(state);
+        start_ = segment_is_fast_ ? state : vm::tensor::State();
+    }
+    if (!segment_is_fast_) return run_canonical(state, step);
+    about_to_write();
+    return fast_->step(state, data_, seed_);
+}
+
+// The segment's steps before the judging one.
+Status TolerantSteps::replay(vm::tensor::State& state, std::uint64_t judging_step) {
+    for (std::uint64_t step = judging_step - task_.k; step < judging_step; ++step)
+        QUERN_CHECK(run_canonical(state, step));
+    return {};
+}
+
+Status TolerantSteps::judge(vm::tensor::State& state, std::uint64_t step) {
+    const std::uint64_t segment = (step - before_) / (task_.k + 1) - 1;
+    Bytes row(rows_.row_bytes());
+    QUERN_CHECK(task_.programs.layout.write_row(state, row));
+    QUERN_CHECK(rows_.write(segment, row));
+    if (!segment_is_fast_) return run_canonical(state, step);
+    if (segment % kCheckedSegments != 0) {
+        // As if the replay gave what was claimed: so it ends in the claim, unless the movement is out of bounds.
+        QUERN_CHECK(run_canonical(state, step));
+        if (accepted(state)) return {};
+    }
+    about_to_write();
+    state = std::move(start_);
+    QUERN_CHECK(replay(state, step));
+    QUERN_CHECK(run_canonical(state, step));
+    if (accepted(state)) return {};
+    log::warning(Category::solver,
+                 "segment={} is not within the task's limits: its canonical result is taken, and the rest is trained "
+                 "canonically",
+                 segment);
+    return {};
+}
+
+}  // namespace quern::compute::worker

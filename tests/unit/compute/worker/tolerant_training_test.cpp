@@ -1,0 +1,256 @@
+// A solver's training in tolerance mode, with the worker's own code: steps that are a little off, rows, the proof, and
+// what a verifier's replay makes of it. A segment whose claim is too far ends in the canonical result.
+#include "compute/core/history.h"
+#include "compute/core/task_spec.h"
+#include "compute/program/state_file.h"
+#include "compute/tolerance/judge/judge_program.h"
+#include "compute/worker/replay.h"
+#include "compute/worker/training_jobs.h"
+#include "content_node.h"
+#include "lifecycle_fixture.h"
+#include "support/training_game.h"
+
+namespace quern::compute::worker::test {
+namespace {
+
+using namespace chain::exec::test;
+namespace judge = tolerance::judge;
+using tensor::State;
+
+constexpr std::uint64_t kSteps = 2;  // of a segment, without the judging one
+constexpr std::uint64_t kSegments = 20;
+constexpr std::uint32_t kBound = 0x3c23d70a;  // 10^-2
+constexpr std::uint32_t kLargest = 0x7f7fffff;
+constexpr tolerance::Limits kWide{kBound, kBound, kBound, kBound, 0, 0, kLargest};
+// Nothing that is computed otherwise is within these.
+constexpr tolerance::Limits kNone{0, 0, 0, 0, 0, 0, kLargest};
+
+// The canonical step with the low bits of each word of f32 slots set: what another order of sums may give.
+class RoughSteps final : public FastSteps {
+public:
+    RoughSteps(const tensor::Program& program, std::size_t& steps)
+        : program_(program), executor_(program, tensor::arith::Backend::scalar, nullptr), steps_(steps) {}
+    Status step(State& state, const tensor::DataSource& data, const tensor::Tensor& seed) override {
+        ++steps_;
+        if (!executor_.step(state, data, seed)) return fail("test.no_data");
+        for (std::size_t slot = 0; slot < state.size(); ++slot) {
+            const bool counts = program_.slots[slot].dtype != tensor::DType::f32 ||
+                                program_.slots[slot].name.starts_with("previous.") ||
+                                program_.slots[slot].shape.elements() == 1;
+            if (counts) continue;
+            for (std::uint32_t& word : state[slot].words) word |= 3U;
+        }
+        return {};
+    }
+
+private:
+    const tensor::Program& program_;
+    tensor::Executor executor_;
+    std::size_t& steps_;
+};
+
+class TolerantTraining : public ::testing::Test {
+protected:
+    TolerantTraining() {
+        options.datadir = testing::TempDir() + "/quern-tolerant-training-test";
+        (void)Workspace::remove_all_but(options.datadir, {});
+        options.fast_steps = [this](const tensor::Program& program) -> std::unique_ptr<FastSteps> {
+            return std::make_unique<RoughSteps>(program, fast_steps);
+        };
+        training = quern::test::train(quern::test::small_architecture(), 1);
+        judged = *judge::build_judged_programs(training.program(), kSegments);
+        programs = std::make_shared<const core::TaskPrograms>(*judged.task(kSteps, kSegments));
+        set_limits(kWide);
+    }
+    void set_limits(const tolerance::Limits& limits) {
+        const State init = *judge::first_state(judged, training.states.front());
+        auto live = std::make_shared<TaskClaim>();
+        auto& [task, claim, reports, custody] = *live;
+        task.id = 1;
+        task.spec = spec_of(*programs, kSteps + 1);
+        task.spec.work.mode = chain::types::TaskMode::tolerance;
+        task.spec.work.stride = kSteps + 1;
+        task.spec.init_root = tensor::state_root(init);
+        task.spec.windows.heartbeat_s = task.spec.windows.verify_s = 1'000'000;
+        task.state = TaskState::running;
+        chain::market::set_plan(task, programs->plan.planned(kSteps + 1, kSteps + 1));
+        task.spec.contents.programs.clear();
+        for (const auto& program : programs->programs)
+            task.spec.contents.programs.push_back(put(tensor::encode(program)));
+        task.spec.contents.init = put(*program::write_state(judged.training, init));
+        task.spec.data_roots.clear();
+        for (const Bytes& set : training.data.sets()) task.spec.data_roots.push_back(put(set));
+        task.spec.data_roots.push_back(put(tolerance::encode_limits(limits)));
+        task.spec.data_roots.emplace_back();
+        task.start_root = task.spec.init_root;
+        claim.id = {1, 0, 0, 0};
+        claim.state = ClaimState::working;
+        claim.start_root = task.start_root;
+        claim.seed_beacon = training.beacon;
+        order.live = std::move(live);
+    }
+    Hash32 put(Bytes content) { return *context.node->put_content(content); }
+    // Until there is a proof, or so many checkpoints.
+    void train(std::size_t checkpoints = ~std::size_t{0}) {
+        Board<TaskOrder, Trained> board(news);
+        TrainingJobs jobs(context, board);
+        board.give({{order.id(), order}});
+        for (int slices = 0; slices < 1'000 && trained.proof == nullptr && trained.checkpoints.size() < checkpoints;
+             ++slices) {
+            if (!jobs.work(1)) board.wait(1'000, stop);
+            trained = board.facts(order);
+        }
+    }
+    [[nodiscard]] TaskClaim proved() const {
+        TaskClaim live = *order.live;
+        live.claim.state = ClaimState::custody;
+        live.claim.history_root = trained.proof->history_root;
+        live.claim.history_content = trained.proof->history_content;
+        live.claim.claimed_content = trained.proof->claimed_content;
+        return live;
+    }
+    // Of all segments, by who has seen nothing yet; the first difference.
+    [[nodiscard]] Expected<std::uint64_t> replay(const TaskClaim& live) {
+        std::vector<std::uint64_t> segments(kSegments);
+        for (std::uint64_t i = 0; i < kSegments; ++i) segments[i] = i;
+        QUERN_TRY(auto replay, Replay::begin(context, live, segments, {}, {}));
+        while (!replay->checkpoints_checked()) QUERN_CHECK(replay->check_checkpoints(Slice(context, 600'000)));
+        QUERN_CHECK(replay->advance(Slice(context, 600'000)));
+        return replay->first_difference();
+    }
+    // The last state as it is in the store.
+    [[nodiscard]] State last_state() {
+        const auto manifest = context.inputs.manifest(*context.node, proved());
+        return *context.inputs.checkpoint(*context.node, judged.training,
+                                          {(*manifest)->checkpoint_contents.back(), (*manifest)->state_roots.back()});
+    }
+    // After so many segments of nothing but canonical steps.
+    [[nodiscard]] State canonical(std::uint64_t segments) const {
+        State state = training.states.front();
+        tensor::Executor executor(training.program(), tensor::arith::Backend::scalar, nullptr);
+        for (std::uint64_t step = 0; step < segments * kSteps; ++step)
+            EXPECT_TRUE(executor.step(state, training.data, training.seed));
+        return state;
+    }
+
+    quern::test::Training training;
+    judge::JudgedPrograms judged;
+    std::shared_ptr<const core::TaskPrograms> programs;
+    std::size_t fast_steps = 0;
+    Contents contents;
+    WorkerOptions options;
+    const SystemClock clock;
+    InputStore inputs{InputLimits{}};
+    std::atomic<bool> stop{false};
+    Bell news;
+    TaskOrder order;
+    Trained trained;
+    Context context{options,
+                    clock,
+                    inputs,
+                    stop,
+                    [this] { return std::make_unique<ContentNode>(contents); },
+                    std::make_unique<ContentNode>(contents),
+                    std::make_shared<ThreadPool>(1),
+                    std::make_unique<OsRng>()};
+};
+
+TEST_F(TolerantTraining, claims_what_it_has_trained_and_verifiers_come_to_the_same_roots) {
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(fast_steps, kSegments * kSteps);
+    const auto difference = replay(proved());
+    ASSERT_TRUE(difference) << difference.error().to_string();
+    EXPECT_EQ(*difference, 0U);
+    const State last = last_state();
+    EXPECT_TRUE(judge::accepted(judged, last));
+    EXPECT_NE(judge::training_state(judged, last), canonical(kSegments)) << "it was off, or this tests nothing";
+}
+
+TEST_F(TolerantTraining, takes_the_canonical_result_where_its_own_is_too_far) {
+    set_limits(kNone);
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(fast_steps, kSteps) << "the first segment is checked";
+    const auto difference = replay(proved());
+    ASSERT_TRUE(difference) << difference.error().to_string();
+    EXPECT_EQ(*difference, 0U);
+    EXPECT_EQ(judge::training_state(judged, last_state()), canonical(kSegments));
+}
+
+TEST_F(TolerantTraining, is_canonical_where_nothing_is_faster) {
+    options.fast_steps = [](const tensor::Program&) { return nullptr; };
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(*replay(proved()), 0U);
+    EXPECT_EQ(judge::training_state(judged, last_state()), canonical(kSegments));
+    EXPECT_TRUE(judge::accepted(judged, last_state()));
+}
+
+TEST_F(TolerantTraining, goes_on_after_a_restart_with_the_rows_that_it_has_written) {
+    train(3);
+    ASSERT_EQ(trained.proof, nullptr);
+    const std::size_t before = fast_steps;
+    EXPECT_LT(before, kSegments * kSteps);
+    trained = {};
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(*replay(proved()), 0U);
+    // And when everything is trained and nothing is proved.
+    const Hash32 claimed = trained.proof->claimed_content;
+    contents.files.erase(claimed);
+    trained = {};
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(trained.proof->claimed_content, claimed);
+    EXPECT_EQ(*replay(proved()), 0U);
+}
+
+TEST_F(TolerantTraining, is_found_wrong_where_it_claims_other_rows) {
+    train();
+    TaskClaim live = proved();
+    Bytes rows = contents.files.at(live.claim.claimed_content);
+    rows[3] ^= 0x40;  // the first parameter of the first segment
+    live.claim.claimed_content = put(rows);
+    const auto difference = replay(live);
+    ASSERT_TRUE(difference) << difference.error().to_string();
+    EXPECT_EQ(*difference, kSteps + 1);
+}
+
+TEST_F(TolerantTraining, is_missing_where_its_rows_are) {
+    train();
+    TaskClaim live = proved();
+    const Bytes rows = contents.files.at(live.claim.claimed_content);
+    live.claim.claimed_content = Hash32{{7}};
+    EXPECT_TRUE(is_withheld(replay(live).error())) << "nobody has them";
+    live.claim.claimed_content = put(Bytes(rows.begin(), rows.end() - 1));
+    EXPECT_EQ(replay(live).error().name, "inputs.wrong_data_size");
+    EXPECT_TRUE(is_withheld(replay(live).error())) << "the solver's fault, and not the submitter's";
+}
+
+// A verifier says that the data is there when it has read the rows of its segments, and not before.
+TEST_F(TolerantTraining, is_missing_where_a_row_cannot_be_read) {
+    train();
+    const TaskClaim live = proved();
+    ASSERT_TRUE(replay(live));
+    contents.unreadable = Error{kContentNotFound, {}};
+    InputStore fresh{InputLimits{}};
+    Context other{options,
+                  clock,
+                  fresh,
+                  stop,
+                  context.connect,
+                  std::make_unique<ContentNode>(contents),
+                  std::make_shared<ThreadPool>(1),
+                  std::make_unique<OsRng>()};
+    auto again = Replay::begin(other, live, {1}, {}, {});
+    ASSERT_TRUE(again) << again.error().to_string();
+    Status checked;
+    for (int i = 0; i < 100 && checked && !(*again)->checkpoints_checked(); ++i)
+        checked = (*again)->check_checkpoints(Slice(other, 600'000));
+    ASSERT_FALSE(checked);
+    EXPECT_TRUE(is_not_found(checked.error())) << checked.error().to_string();
+}
+
+}  // namespace
+}  // namespace quern::compute::worker::test
