@@ -29,9 +29,11 @@ class Job:
     architecture: what arch.json says; data: files of its data tensors. With `accumulate` in it an update is so many steps
     of the first program and one of the second. `trained`, a state and its program's file, gives the parameters that it
     begins with; with `start` the first step of all makes the rest of the first state. `network` is the file that the
-    architecture names."""
+    architecture names. `tolerance`, (steps of a segment, segments of a stretch, file of the limits), makes a task that
+    judges what its solver claims."""
 
-    def __init__(self, directory, node, architecture, data, seed=1, trained=None, start=False, network=None):
+    def __init__(self, directory, node, architecture, data, seed=1, trained=None, start=False, network=None,
+                 tolerance=None):
         os.makedirs(directory, exist_ok=True)
         if network:
             shutil.copy(network, os.path.join(directory, architecture["model"]["file"]))
@@ -41,9 +43,17 @@ class Job:
         accumulate = architecture.get("accumulate")
         self.programs = [self.program] + ([path("update.bin")] if accumulate else [])
         self.starts = [path("start.bin")] if start else []
+        self.tolerance = tolerance
         with open(self.arch, "w") as file:
             json.dump(architecture, file, indent=2)
         more = ["--update", self.programs[1]] if accumulate else []
+        judged = []
+        if tolerance:
+            steps, segments, limits = tolerance
+            self.programs.append(path("judge.bin"))
+            self.data.append(limits)
+            judged = ["--tolerance", "--segments", segments]
+            more += ["--tolerance", steps, "--segments", segments, "--judge", self.programs[1], "--limits", limits]
         keeps = ["--program", trained[1]] if trained else []
         if start:
             more += ["--start", *self.starts, *keeps]
@@ -51,7 +61,7 @@ class Job:
         self.programs += self.starts
         takes = (["--from", trained[0], *keeps] if trained else []) + (["--bare"] if start else [])
         self.initial = json.loads(run("quern-compile", "init", "--arch", self.arch, "--seed", seed, "--out", self.init,
-                                      *takes))
+                                      *takes, *judged))
         put = lambda file: run("quern-cli", *([*node.cli, "-rpcwait", "content", "put"] if node else ["content", "id"]),
                                file).split()[-1]
         self.contents = {"programs": [put(file) for file in self.programs], "init": put(self.init),
@@ -169,6 +179,8 @@ def spec_options(net, job, steps, interval, price_cap=10**10, tax="0.01qrn", imp
                "--params", json.dumps(net.node.quern_params())]
     for program in job.programs:
         options += ["--program", program]
+    if job.tolerance:
+        options.append("--tolerance")
     for source in imports:
         options += ["--import", *source]
     for name, seconds in windows.items():
