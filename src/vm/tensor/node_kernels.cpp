@@ -431,7 +431,8 @@ constexpr std::array<Runner, 13> kRunners{{
      {Layout::dense}},
     {Op::elementwise, elementwise},
     {Op::matmul, [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out,
-                    ThreadPool* pool) { matmul(kernels, node, in[0], in[1], out, pool); }},
+                    ThreadPool* pool) { matmul(kernels, node, in[0], in[1], out, pool); },
+     {Layout::unit_line, Layout::unit_line}},
     {Op::sum_last,
      [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
          reduce_last(kernels, node, in[0], out, pool);
@@ -453,7 +454,8 @@ constexpr std::array<Runner, 13> kRunners{{
      },
      {Layout::unit_columns}},
     {Op::imatmul, [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out,
-                     ThreadPool* pool) { imatmul(kernels, node, in, out, pool); }},
+                     ThreadPool* pool) { imatmul(kernels, node, in, out, pool); },
+     {Layout::unit_line, Layout::any, Layout::unit_line, Layout::any}},
     {Op::philox_words,
      [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
          philox_words(node, in[0], out, pool);
@@ -504,6 +506,8 @@ bool has_layout(const View& view, Layout layout) {
             return true;
         case Layout::unit_columns:
             return view.shape.columns() == 1 || view.strides[3] == 1;
+        case Layout::unit_line:
+            return view.shape.columns() == 1 || view.shape.rows() == 1 || view.strides[3] == 1 || view.strides[2] == 1;
         case Layout::dense:
             return is_dense(view.shape, view.strides);
     }

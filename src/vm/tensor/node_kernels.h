@@ -11,7 +11,8 @@
 namespace quern::vm::tensor {
 
 // What run_node demands of the strides of operand `operand`; the executor copies operands that do not meet it.
-enum class Layout : std::uint8_t { any, unit_columns, dense };
+// unit_line: the words of each row or of each column lie side by side. A product reads others a cache line a word.
+enum class Layout : std::uint8_t { any, unit_columns, unit_line, dense };
 [[nodiscard]] Layout required_layout(Op op, std::size_t operand);
 [[nodiscard]] bool has_layout(const View& view, Layout layout);
 

@@ -405,6 +405,50 @@ TEST(Executor, a_large_program_takes_no_memory_before_its_size_can_be_seen) {
     EXPECT_GE(tapped_bytes(g.program), std::uint64_t{2} << 33);
 }
 
+// A word that has no neighbour of its row or column beside it is a cache line for each product that reads it.
+TEST(Executor, products_share_a_copy_of_an_operand_without_lines) {
+    const Shape stored{{1, 24, 40, 32}};
+    const auto program = [&](Op op, const std::vector<std::uint32_t>& axes) {
+        test::Graph g;
+        const bool bytes = op == Op::imatmul;
+        const std::uint32_t x = g.add_slot("x", bytes ? DType::i32 : DType::f32, stored);
+        const std::uint32_t view = g.permute(x, axes);
+        const Shape shape = g.shape(view);
+        for (std::uint32_t each = 0; each < 2; ++each) {
+            const Shape row{{1, shape.dims[1], 1, shape.dims[2]}};
+            const std::uint32_t a = g.full(bytes ? DType::i32 : DType::f32, row, bytes ? 3 + each : 0x3f800000U);
+            const auto scales = [&](const Shape& of, std::size_t axis) {
+                return g.full(DType::f32, strips_of(of, axis), 0x3f800000U);
+            };
+            const std::uint32_t product =
+                bytes ? g.imatmul({a, scales(row, 3)}, {view, scales(shape, 2)}) : g.matmul(a, view);
+            g.add_slot("y" + std::to_string(each), DType::f32, g.shape(product));
+            g.update(1 + each, product);
+        }
+        g.add_slot("z", DType::f32, {});
+        g.finish({});
+        return g.program;
+    };
+    const std::uint64_t words = 4 * stored.elements();
+    for (const Op op : {Op::matmul, Op::imatmul}) {
+        const Program lines = program(op, {0, 2, 3, 1});      // columns lie side by side
+        const Program rows = program(op, {0, 2, 1, 3});       // rows do
+        const Program scattered = program(op, {0, 3, 1, 2});  // neither
+        ASSERT_TRUE(validate(scattered)) << validate(scattered).error().to_string();
+        EXPECT_LT(step_bytes(rows), words);
+        EXPECT_GE(step_bytes(scattered), words) << "one copy";
+        EXPECT_LT(step_bytes(scattered), 2 * words) << "for both";
+        for (const Program* each : {&lines, &rows, &scattered}) {
+            State state = test::random_state(*each, 5, Fill::moderate);
+            State plain = state;
+            const MemoryData none;
+            ASSERT_TRUE(Executor(*each, arith::best_backend(), nullptr).step(state, none, test::test_seed()));
+            ASSERT_TRUE(Executor(*each, arith::Backend::soft, nullptr).step(plain, none, test::test_seed()));
+            EXPECT_EQ(state, plain);
+        }
+    }
+}
+
 TEST(Executor, roots_of_a_state_do_not_depend_on_the_pool) {
     const Case c = every_op(Fill::special);
     ThreadPool pool(3);
