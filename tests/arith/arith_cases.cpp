@@ -223,6 +223,22 @@ Case add_rows_case(test::Words& words) {
     return made;
 }
 
+Case philox_case(test::Words& words) {
+    const bool whole = words.below(2) == 0;
+    const std::size_t calls = words.below(words.below(8) == 0 ? 150 : 40);
+    const u32 first = words.below(4) == 0 ? 0U - words.below(40) : words.mixed();  // numbers of calls wrap
+    const Array counter = words.mixed(3);
+    const Array key = words.mixed(2);
+    Case made;
+    made.what = text("philox calls %zu from %08x counter %08x %08x %08x key %08x %08x%s", calls, first, counter[0],
+                     counter[1], counter[2], key[0], key[1], whole ? " whole" : "");
+    made.output = Array((whole ? 4 : 1) * calls + 1, kGuard);
+    made.call = [=](const Kernels& table, Array& out) {
+        table.philox(first, counter.data(), key.data(), calls, whole, out.data());
+    };
+    return made;
+}
+
 Case case_of(std::uint64_t seed, std::uint64_t number) {
     test::Words words(mix(mix(seed) + number));
     const u32 kind = words.below(16);
@@ -231,6 +247,7 @@ Case case_of(std::uint64_t seed, std::uint64_t number) {
     if (kind <= 4) return reduction_case(kind - 2, words);
     if (kind == 5) return add_rows_case(words);
     if (kind == 6) return imatmul_case(words);
+    if (kind == 7) return philox_case(words);
     return elementwise_case(words);
 }
 

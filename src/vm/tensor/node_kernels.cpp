@@ -360,27 +360,21 @@ void scatter_add(const Kernels& kernels, const Node& node, const View& source, c
     });
 }
 
-void philox(const Node& node, const View& key, std::uint32_t* out, ThreadPool* pool) {
-    const std::array<std::uint32_t, 4> k{key.data[0], key.data[1], key.data[2], key.data[3]};  // may lie where out does
+// Of calls one after the other, whose number is the counter's first word; `domain` is its last.
+void philox(const Kernels& kernels, const Node& node, const View& key, std::uint32_t domain, std::uint32_t* out,
+            ThreadPool* pool) {
+    const std::uint32_t keys[2] = {key.data[0], key.data[1]};  // may lie where out does
+    const std::uint32_t counter[3] = {key.data[2], key.data[3], domain};
+    const bool whole = node.op == Op::philox_words;
+    const std::size_t words = whole ? 4 : 1;
     const std::size_t count = node.shape.elements();
-    parallel_parts(pool, count, count * 8, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i)
-            out[i] = arith::philox_word(static_cast<std::uint32_t>(i), k[2], k[3], k[0], k[1]);
+    parallel_parts(pool, count / words, count * 4, [&](std::size_t begin, std::size_t end) {
+        kernels.philox(static_cast<std::uint32_t>(begin), counter, keys, end - begin, whole, out + words * begin);
     });
-}
-
-void philox_words(const Node& node, const View& key, std::uint32_t* out, ThreadPool* pool) {
-    const std::array<std::uint32_t, 4> k{key.data[0], key.data[1], key.data[2], key.data[3]};  // may lie where out does
-    const std::size_t count = node.shape.elements();
-    const std::size_t calls = (count + 3) / 4;
-    parallel_parts(pool, calls, count * 6, [&](std::size_t begin, std::size_t end) {
-        std::array<std::uint32_t, 4 * arith::kPhiloxCalls> words{};
-        for (std::size_t call = begin; call < end; call += arith::kPhiloxCalls) {
-            arith::philox4x32_10_calls({static_cast<std::uint32_t>(call), k[2], k[3], 1}, {k[0], k[1]}, words);
-            const std::size_t last = std::min({count, 4 * end, 4 * (call + arith::kPhiloxCalls)});
-            std::copy_n(words.begin(), last - 4 * call, out + 4 * call);
-        }
-    });
+    const std::size_t calls = count / words;
+    const auto last = arith::philox4x32_10({static_cast<std::uint32_t>(calls), counter[0], counter[1], counter[2]},
+                                           {keys[0], keys[1]});
+    std::copy_n(last.begin(), count % words, out + words * calls);
 }
 
 void iota(const Node& node, std::uint32_t* out) {
@@ -425,13 +419,15 @@ constexpr std::array<Runner, 13> kRunners{{
                   ThreadPool*) { std::fill_n(out, node.shape.elements(), node.immediate); }},
     {Op::iota, [](const Kernels&, const Node& node, Inputs, std::uint32_t* out, ThreadPool*) { iota(node, out); }},
     {Op::philox,
-     [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
-         philox(node, in[0], out, pool);
+     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         philox(kernels, node, in[0], 0, out, pool);
      },
      {Layout::dense}},
     {Op::elementwise, elementwise},
-    {Op::matmul, [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out,
-                    ThreadPool* pool) { matmul(kernels, node, in[0], in[1], out, pool); },
+    {Op::matmul,
+     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         matmul(kernels, node, in[0], in[1], out, pool);
+     },
      {Layout::unit_line, Layout::unit_line}},
     {Op::sum_last,
      [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
@@ -453,12 +449,14 @@ constexpr std::array<Runner, 13> kRunners{{
          kth_last(node, in[0], out, pool);
      },
      {Layout::unit_columns}},
-    {Op::imatmul, [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out,
-                     ThreadPool* pool) { imatmul(kernels, node, in, out, pool); },
+    {Op::imatmul,
+     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         imatmul(kernels, node, in, out, pool);
+     },
      {Layout::unit_line, Layout::any, Layout::unit_line, Layout::any}},
     {Op::philox_words,
-     [](const Kernels&, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
-         philox_words(node, in[0], out, pool);
+     [](const Kernels& kernels, const Node& node, Inputs in, std::uint32_t* out, ThreadPool* pool) {
+         philox(kernels, node, in[0], 1, out, pool);
      },
      {Layout::dense}},
     {Op::gather_rows,

@@ -95,11 +95,11 @@ namespace detail {
 // What only moves words costs what it takes of the memory's bandwidth.
 inline constexpr std::uint32_t kFill = 2;
 inline constexpr std::uint32_t kCopy = 8;
-inline constexpr std::uint32_t kPermute = 32;       // who reads it reads words that lie apart
-inline constexpr std::uint32_t kPhilox = 512;       // 10 rounds of two 32 x 32 products that wait for each other
-inline constexpr std::uint32_t kPhiloxWords = 160;  // a quarter of them
-inline constexpr std::uint32_t kProduct = 16;       // what an element of a product takes beside its inner dim
-inline constexpr std::uint32_t kByte = 16;          // of an operand of a product of bytes, which is narrowed and packed
+inline constexpr std::uint32_t kPermute = 32;      // who reads it reads words that lie apart
+inline constexpr std::uint32_t kPhilox = 192;      // 10 rounds of two 32 x 32 products
+inline constexpr std::uint32_t kPhiloxWords = 48;  // a quarter of them
+inline constexpr std::uint32_t kProduct = 16;      // what an element of a product takes beside its inner dim
+inline constexpr std::uint32_t kByte = 16;         // of an operand of a product of bytes, which is narrowed and packed
 inline constexpr std::uint32_t kReduce = 4;
 inline constexpr std::uint32_t kFold = 64;
 inline constexpr std::uint32_t kSelect = 256;

@@ -76,6 +76,18 @@ inline I round_to_words(F a) { return _mm256_cvtps_epi32(a); }
 inline F from_words(I a) { return _mm256_cvtepi32_ps(a); }
 inline u32 first_word(I a) { return static_cast<u32>(_mm256_cvtsi256_si32(a)); }
 
+// The products of two vectors' words, 64 bits each.
+struct Wide {
+    I high;
+    I low;
+};
+inline Wide multiply_wide(I a, I b) {
+    const I even = _mm256_mul_epu32(a, b);
+    const I odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    return {_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa),
+            _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa)};
+}
+
 // As an op that flushes() reads it: kernels.cpp has the processor do so.
 inline F flushed_operand(F a) { return a; }
 // What exp and sigmoid give for a result, which is never -0 and, for no operand, 2^-126: the processor has flushed it.
@@ -107,9 +119,10 @@ inline void narrow(const u32* from, u32* to) {
 #include "vm/tensor/arith/vector_elementwise.inc"
 #include "vm/tensor/arith/vector_imatmul.inc"
 #include "vm/tensor/arith/vector_matmul.inc"
+#include "vm/tensor/arith/vector_random.inc"
 #include "vm/tensor/arith/vector_reduce.inc"
 
-constexpr Kernels kTable = {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows};
+constexpr Kernels kTable = {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows, philox};
 
 }  // namespace
 

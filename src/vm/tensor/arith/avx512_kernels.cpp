@@ -28,9 +28,10 @@ inline void narrow(const u32* from, u32* to) {
 #include "vm/tensor/arith/vector_elementwise.inc"
 #include "vm/tensor/arith/vector_imatmul.inc"
 #include "vm/tensor/arith/vector_matmul.inc"
+#include "vm/tensor/arith/vector_random.inc"
 #include "vm/tensor/arith/vector_reduce.inc"
 
-constexpr Kernels kTable = {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows};
+constexpr Kernels kTable = {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows, philox};
 
 }  // namespace
 

@@ -65,6 +65,11 @@ struct Kernels {
     // unsigned is below table_rows; other rows are dropped. The table starts as given: no blocks here.
     void (*add_rows)(std::size_t rows, std::size_t columns, const std::uint32_t* x, std::size_t ld,
                      const std::uint32_t* index, std::size_t table_rows, std::uint32_t* table, std::size_t table_ld);
+
+    // Of `calls` calls of Philox4x32-10 (random.h) with the counters (first + i, counter) and this key, one after the
+    // other: all four words where `whole`, else the first.
+    void (*philox)(std::uint32_t first, const std::uint32_t counter[3], const std::uint32_t key[2], std::size_t calls,
+                   bool whole, std::uint32_t* out);
 };
 
 }  // namespace quern::vm::tensor::arith

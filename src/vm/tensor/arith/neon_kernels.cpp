@@ -81,6 +81,17 @@ inline I round_to_words(F a) { return as_unsigned(vcvtnq_s32_f32(a)); }
 inline F from_words(I a) { return vcvtq_f32_s32(as_signed(a)); }
 inline u32 first_word(I a) { return vgetq_lane_u32(a, 0); }
 
+// The products of two vectors' words, 64 bits each.
+struct Wide {
+    I high;
+    I low;
+};
+inline Wide multiply_wide(I a, I b) {
+    const I first = vreinterpretq_u32_u64(vmull_u32(vget_low_u32(a), vget_low_u32(b)));
+    const I second = vreinterpretq_u32_u64(vmull_high_u32(a, b));
+    return {vuzp2q_u32(first, second), vuzp1q_u32(first, second)};
+}
+
 // As an op that flushes() reads it. The processor need not do so: it takes no longer for subnormal numbers.
 inline F flushed_operand(F a) {
     const I word = as_words(a);
@@ -141,9 +152,10 @@ inline void turn_store(u32* p, TurnRow row) { store(p, row); }
 #include "vm/tensor/arith/vector_elementwise.inc"
 #include "vm/tensor/arith/vector_imatmul.inc"
 #include "vm/tensor/arith/vector_matmul.inc"
+#include "vm/tensor/arith/vector_random.inc"
 #include "vm/tensor/arith/vector_reduce.inc"
 
-constexpr Kernels kTable = {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows};
+constexpr Kernels kTable = {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows, philox};
 
 }  // namespace
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
 namespace quern::vm::tensor::arith {
@@ -20,42 +19,6 @@ namespace quern::vm::tensor::arith {
         key[1] += 0xBB67AE85U;
     }
     return counter;
-}
-
-// The words of kPhiloxCalls calls one after the other, of which each has a first word of the counter that is larger by
-// one. Side by side, so that compilers make vectors of them.
-inline constexpr std::size_t kPhiloxCalls = 32;
-inline void philox4x32_10_calls(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key,
-                                std::array<std::uint32_t, 4 * kPhiloxCalls>& words) {
-    using Words = std::array<std::uint32_t, kPhiloxCalls>;
-    Words a;
-    Words b;
-    Words c;
-    Words d;
-    for (std::size_t i = 0; i < kPhiloxCalls; ++i) {
-        a[i] = counter[0] + static_cast<std::uint32_t>(i);
-        b[i] = counter[1];
-        c[i] = counter[2];
-        d[i] = counter[3];
-    }
-    for (int round = 0; round < 10; ++round) {
-        for (std::size_t i = 0; i < kPhiloxCalls; ++i) {
-            const std::uint64_t p0 = std::uint64_t{0xD2511F53U} * a[i];
-            const std::uint64_t p1 = std::uint64_t{0xCD9E8D57U} * c[i];
-            a[i] = static_cast<std::uint32_t>(p1 >> 32) ^ b[i] ^ key[0];
-            b[i] = static_cast<std::uint32_t>(p1);
-            c[i] = static_cast<std::uint32_t>(p0 >> 32) ^ d[i] ^ key[1];
-            d[i] = static_cast<std::uint32_t>(p0);
-        }
-        key[0] += 0x9E3779B9U;
-        key[1] += 0xBB67AE85U;
-    }
-    for (std::size_t i = 0; i < kPhiloxCalls; ++i) {
-        words[4 * i] = a[i];
-        words[4 * i + 1] = b[i];
-        words[4 * i + 2] = c[i];
-        words[4 * i + 3] = d[i];
-    }
 }
 
 // Word 0 of Philox4x32-10 with counter (index, c1, c2, 0) and key (k0, k1). `index` is the element's logical index.

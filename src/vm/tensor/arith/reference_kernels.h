@@ -4,6 +4,7 @@
 #pragma once
 
 #include "vm/tensor/arith/elementary_constants.h"
+#include "vm/tensor/arith/random.h"
 #include "vm/tensor/arith/soft_float.h"
 
 namespace quern::vm::tensor::arith {
@@ -131,8 +132,16 @@ struct ReferenceKernels {
         }
     }
 
+    static void philox(u32 first, const u32* counter, const u32* key, std::size_t calls, bool whole, u32* out) {
+        for (std::size_t i = 0; i < calls; ++i) {
+            const auto words =
+                philox4x32_10({first + static_cast<u32>(i), counter[0], counter[1], counter[2]}, {key[0], key[1]});
+            for (std::size_t w = 0; w < (whole ? 4 : 1); ++w) *out++ = words[w];
+        }
+    }
+
     static constexpr Kernels table() {
-        return {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows};
+        return {elementwise, matmul, matmul_block, imatmul, sum_last, max_last, sum_rows, add_rows, philox};
     }
 };
 

@@ -8,6 +8,7 @@
 
 #include "unit/vm/tensor/arith_inputs.h"
 #include "vm/tensor/arith/kernels.h"
+#include "vm/tensor/arith/random.h"
 #include "vm/tensor/arith/scalar.h"
 #include "vm/tensor/arith/soft_float.h"
 
@@ -524,6 +525,27 @@ TEST(Backends, add_rows_agrees_and_drops_rows_out_of_range) {
             ASSERT_EQ(where_different(expected, found), "") << name(backend);
         }
     }
+}
+
+TEST(Backends, random_words_are_the_same_for_any_number_of_calls) {
+    const u32 counter[3] = {3, 0xfffffff0U, 7};
+    const u32 key[2] = {0xffffffffU, 0x12345678U};
+    for (const u32 first : {0U, 0xffffffe0U})  // its numbers wrap
+        for (std::size_t calls = 0; calls <= 70; ++calls)
+            for (const bool whole : {false, true}) {
+                const std::size_t words = whole ? 4 : 1;
+                Array expected(words * calls + 1, 0x5a5a5a5aU);
+                for (std::size_t i = 0; i < words * calls; ++i)
+                    expected[i] =
+                        philox4x32_10({first + static_cast<u32>(i / words), counter[0], counter[1], counter[2]},
+                                      {key[0], key[1]})[i % words];
+                for (const Backend backend : kBackends) {
+                    if (!available(backend)) continue;
+                    Array found(expected.size(), 0x5a5a5a5aU);
+                    kernels(backend).philox(first, counter, key, calls, whole, found.data());
+                    ASSERT_EQ(where_different(expected, found), "") << name(backend) << " " << calls << " calls";
+                }
+            }
 }
 
 // A change of any constant, sequence or order changes this digest: then kArithmeticVersion must change too, because

@@ -472,7 +472,7 @@ TEST(WorkUnits, follow_the_table) {
                    {short_bytes, scales, short_bytes, scales}),
               512U * (2 + 16) + (2 * 2500 * 16 + 511) / 512);
     EXPECT_EQ(cost({Op::philox_words, {}, DType::i32, big, {}, 0, {}}, {{DType::i32, {{1, 1, 1, 4}}}}),
-              49152U * 160 / 512);
+              49152U * 48 / 512);
     // An operand that is broadcast is read for each product.
     EXPECT_EQ(cost({Op::imatmul, {}, DType::f32, {{4, 1, 64, 64}}, {}, 0, {0, 1}},
                    {{DType::i32, {{1, 1, 64, 128}}}, scales, {DType::i32, {{4, 1, 64, 128}}}, scales}),
