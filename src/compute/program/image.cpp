@@ -1,6 +1,7 @@
 #include "compute/program/image.h"
 
 #include <string>
+#include <vector>
 
 #include "compute/program/composite.h"
 
@@ -95,6 +96,47 @@ Taps gather_taps(Builder& b, const Images& x, const Window2d& window, const Layo
 // One tap of each place, [1,1,rows,channels].
 Taps gather_tap(Builder& b, const Images& x, const Window2d& window, const Layout& layout, std::uint32_t tap) {
     return gather_taps(b, x, window, layout, tap, 1);
+}
+
+// Whether windows lie side by side and cover the image: each word is read once.
+bool tiles(const Images& x, const Window2d& window) {
+    const auto along = [](std::uint32_t size, std::uint32_t kernel, std::uint32_t stride, std::uint32_t padding,
+                          std::uint32_t dilation) {
+        return kernel == stride && padding == 0 && (dilation == 1 || kernel == 1) && size % kernel == 0;
+    };
+    return along(x.extent.height, window.kernel.height, window.stride.height, window.padding.height,
+                 window.dilation.height) &&
+           along(x.extent.width, window.kernel.width, window.stride.width, window.padding.width, window.dilation.width);
+}
+
+// What each tap of such windows reads, [lines of places,1,places of a line,channels]: views, whose gradients are put
+// side by side again.
+std::vector<Value> slice_taps(Builder& b, const Images& x, const Window2d& window, const Layout& layout) {
+    const auto& [height, width] = window.kernel;
+    const std::uint32_t lines = x.count * layout.places.height;
+    const Shape line{{lines, 1, layout.places.width, width * layout.channels}};
+    const Shape tap{{lines, 1, layout.places.width, layout.channels}};
+    const auto all = b.reshape(x.rows, Shape{{lines, height, line.dims[2], line.dims[3]}});
+    std::vector<Value> taps;
+    for (std::uint32_t row = 0; row < height && !b.failed(); ++row) {
+        const auto words = height == 1 ? all : b.slice(all, {0, row, 0, 0}, line);
+        for (std::uint32_t column = 0; column < width; ++column)
+            taps.push_back(width == 1 ? words : b.slice(words, {0, 0, 0, column * layout.channels}, tap));
+    }
+    return taps;
+}
+
+// Each tap's words put together, one tap after the other: [1,1,rows,channels].
+template <class Fold>
+Value fold_taps(Builder& b, const Images& x, const Window2d& window, const Layout& layout, Fold fold) {
+    Value folded;
+    if (!tiles(x, window)) {
+        for (std::uint32_t tap = 0; tap < taps_of(window) && !b.failed(); ++tap)
+            folded = fold(folded, gather_tap(b, x, window, layout, tap));
+        return folded;
+    }
+    for (const Value words : slice_taps(b, x, window, layout)) folded = fold(folded, Taps{words, {}});
+    return b.reshape(folded, matrix_shape(u32(layout.rows), layout.channels));
 }
 
 // The builder's error where a size is refused.
@@ -196,27 +238,23 @@ Images conv2d(Builder& b, const Images& x, Value weight, Value bias, const Windo
 Images max_pool2d(Builder& b, const Images& x, const Window2d& window) {
     const auto layout = layout_of(b, x, window);
     if (!layout) return {};
-    const Shape column = matrix_shape(u32(layout->rows), 1);
-    Value largest;
-    for (std::uint32_t tap = 0; tap < taps_of(window) && !b.failed(); ++tap) {
-        auto [words, inside] = gather_tap(b, x, window, *layout, tap);
-        if (inside.valid()) {
-            const auto seen = b.reshape(inside, column);
+    const auto largest = fold_taps(b, x, window, *layout, [&](Value so_far, const Taps& tap) {
+        Value words = tap.words;
+        if (tap.inside.valid()) {
+            const auto seen = b.reshape(tap.inside, matrix_shape(u32(layout->rows), 1));
             words = b.select(seen, words, b.constant(kBelowAll));
         }
-        largest = largest.valid() ? b.max(largest, words) : words;
-    }
+        return so_far.valid() ? b.max(so_far, words) : words;
+    });
     return result_of(x, *layout, largest);
 }
 
 Images avg_pool2d(Builder& b, const Images& x, const Window2d& window) {
     const auto layout = layout_of(b, x, window);
     if (!layout) return {};
-    Value sum;
-    for (std::uint32_t tap = 0; tap < taps_of(window) && !b.failed(); ++tap) {
-        const auto words = gather_tap(b, x, window, *layout, tap).words;
-        sum = sum.valid() ? b.add(sum, words) : words;
-    }
+    const auto sum = fold_taps(b, x, window, *layout, [&](Value so_far, const Taps& tap) {
+        return so_far.valid() ? b.add(so_far, tap.words) : tap.words;
+    });
     const auto share = b.constant(1.0F / static_cast<float>(taps_of(window)));
     return result_of(x, *layout, b.mul(sum, share));
 }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compute/program/autodiff.h"
+#include "compute/program/composite.h"
 #include "unit/compute/program/gradient_check.h"
 
 namespace quern::compute::program {
@@ -78,6 +80,21 @@ const std::vector<Window2d> kWindows{
     {{2, 3}, {2, 3}, {1, 2}, {1, 1}}, {{2, 2}, {1, 1}, {1, 0}, {3, 2}}, {{1, 1}, {2, 2}, {0, 0}, {1, 1}},
     {{5, 4}, {1, 1}, {0, 0}, {1, 1}},
 };
+// Side by side over 5 x 4 and over 4 x 3 places; the last but one of each list leaves a column.
+const std::vector<Window2d> kTiles{{{5, 2}, {5, 2}, {0, 0}, {1, 1}},
+                                   {{1, 2}, {1, 2}, {0, 0}, {1, 1}},
+                                   {{5, 1}, {5, 1}, {0, 0}, {1, 2}},
+                                   {{5, 3}, {5, 3}, {0, 0}, {1, 1}},
+                                   {{5, 4}, {5, 4}, {0, 0}, {1, 1}}};
+const std::vector<Window2d> kSmallTiles{{{2, 3}, {2, 3}, {0, 0}, {1, 1}},
+                                        {{2, 1}, {2, 1}, {0, 0}, {1, 1}},
+                                        {{2, 2}, {2, 2}, {0, 0}, {1, 1}},
+                                        {{4, 3}, {4, 3}, {0, 0}, {1, 1}}};
+
+std::vector<Window2d> both(std::vector<Window2d> windows, const std::vector<Window2d>& more) {
+    windows.insert(windows.end(), more.begin(), more.end());
+    return windows;
+}
 
 TEST(Image, convolves_as_plain_loops_do) {
     const Sizes x{2, 5, 4, 6};
@@ -100,7 +117,7 @@ TEST(Image, pools_as_plain_loops_do) {
     const Sizes x{2, 5, 4, 3};
     Doubles image = numbers(x.shape().elements(), 2.0);
     for (double& value : image) value -= 3;  // all below the +0 of what is outside
-    for (const Window2d& window : kWindows) {
+    for (const Window2d& window : both(kWindows, kTiles)) {
         const Extent2d places = *places_of(window, {x.height, x.width});
         const double taps = window.kernel.height * window.kernel.width;
         Doubles largest(x.count * places.height * places.width * 3, std::numeric_limits<double>::lowest());
@@ -136,12 +153,33 @@ TEST(Image, is_differentiated) {
                            [&](Builder& b, std::span<const Value> v) {
                                return conv2d(b, images(b, v[0]), v[1], v[2], window, groups).rows;
                            });
+    }
+    for (const Window2d& window : both({kWindows[1], kWindows[2], kWindows[4], kWindows[5]}, kSmallTiles)) {
         check_gradient(
             {x}, [&](Builder& b, std::span<const Value> v) { return max_pool2d(b, images(b, v[0]), window).rows; });
         check_gradient(
             {x}, [&](Builder& b, std::span<const Value> v) { return avg_pool2d(b, images(b, v[0]), window).rows; });
     }
     check_gradient({x}, [](Builder& b, std::span<const Value> v) { return global_avg_pool2d(b, images(b, v[0])); });
+}
+
+TEST(Image, pools_of_windows_side_by_side_gather_and_scatter_nothing) {
+    const auto nodes = [](const Window2d& window) {
+        Builder b;
+        const auto x = b.slot("x", DType::f32, matrix_shape(2 * 4 * 6, 3), Initializer::normal(1));
+        const auto pooled = max_pool2d(b, {x, 2, {4, 6}}, window).rows;
+        const auto loss = sum_all(b, pooled);
+        b.update(x, gradients(b, loss, std::vector<Value>{x})[0]);
+        b.set_loss_slot(b.slot("loss", DType::f32, scalar_shape(), Initializer::zeros()));
+        const auto built = b.finish();
+        std::size_t found = 0;
+        if (!built) return found - 1;
+        for (const vm::tensor::Node& node : built->program.nodes)
+            found += node.op == vm::tensor::Op::gather_rows || node.op == vm::tensor::Op::scatter_add_rows ? 1 : 0;
+        return found;
+    };
+    EXPECT_EQ(nodes({{2, 2}, {2, 2}, {0, 0}, {1, 1}}), 0U);
+    EXPECT_EQ(nodes({{2, 2}, {2, 1}, {0, 0}, {1, 1}}), 8U);
 }
 
 TEST(Image, names_windows_and_groups_that_do_not_fit) {
