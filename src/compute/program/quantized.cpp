@@ -1,6 +1,7 @@
 #include "compute/program/quantized.h"
 
 #include <array>
+#include <utility>
 
 #include "compute/program/composite.h"
 
@@ -43,6 +44,34 @@ Value noise(Builder& b, Value key, const Shape& shape) {
     return b.fma(b.to_f32(bits), unit, half);
 }
 
+// The largest size of each line along the axis. Lines whose words lie apart are folded by halves, which are compared as
+// they are read, down to so few words that to turn them costs little.
+Value largest_along(Builder& b, Value x, std::uint32_t axis) {
+    if (axis == 3) return b.max_last(b.elementwise(ElementOp::abs, {x}));
+    constexpr std::uint32_t kFew = 16;
+    const auto is_long = [&](Value lines) { return !b.failed() && b.shape(lines).rows() > kFew; };
+    const auto halves = [&](Value whole) {
+        Shape half = b.shape(whole);
+        const auto size = static_cast<std::uint32_t>(half.rows());
+        half.dims[2] = (size + 1) / 2;
+        const auto first = b.slice(whole, {}, half);
+        return std::pair(first, b.slice(whole, {0, 0, size - half.dims[2], 0}, half));  // of an odd size one is in both
+    };
+    Value largest;
+    if (is_long(x)) {
+        const auto [first, second] = halves(x);
+        const auto sizes = b.elementwise(ElementOp::abs, {first});
+        largest = b.max(sizes, b.elementwise(ElementOp::abs, {second}));
+    } else {
+        largest = b.elementwise(ElementOp::abs, {x});
+    }
+    while (is_long(largest)) {
+        const auto [first, second] = halves(largest);
+        largest = b.max(first, second);
+    }
+    return swapped(b, b.max_last(swapped(b, largest)));
+}
+
 // x in so many strips of one length along the axis.
 Builder::Scaled equal_strips(Builder& b, Value x, std::uint32_t axis, std::uint32_t strips, Value key) {
     const Shape shape = b.shape(x);
@@ -52,9 +81,7 @@ Builder::Scaled equal_strips(Builder& b, Value x, std::uint32_t axis, std::uint3
     if (strips != 1)
         lines = b.reshape(x, axis == 3 ? matrix_shape(leading * shape.rows() * strips, length)
                                        : Shape{{1, leading * strips, length, shape.columns()}});
-    const auto sizes = b.elementwise(ElementOp::abs, {lines});
-    const auto largest = axis == 3 ? b.max_last(sizes) : swapped(b, b.max_last(swapped(b, sizes)));
-    const Powers powers = powers_of(b, largest);
+    const Powers powers = powers_of(b, largest_along(b, lines, axis));
     const auto scaled =
         key.valid() ? b.fma(lines, powers.inverse, noise(b, key, b.shape(lines))) : b.mul(lines, powers.inverse);
     const auto rounded = b.elementwise(ElementOp::f2i, {scaled});

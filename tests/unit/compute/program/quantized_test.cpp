@@ -94,8 +94,9 @@ std::vector<std::size_t> strip_at(const Shape& shape, std::size_t axis, std::siz
 }
 
 const std::vector<std::pair<Shape, std::uint32_t>> kCases{
-    {Shape{{1, 1, 5, 600}}, 3}, {Shape{{2, 3, 300, 4}}, 2}, {Shape{{1, 1, 1, 7}}, 3},   {Shape{{1, 1, 1, 7}}, 2},
-    {Shape{{1, 1, 512, 3}}, 2}, {Shape{{2, 1, 3, 512}}, 3}, {Shape{{1, 1, 256, 2}}, 2}, {Shape{{1, 2, 2, 257}}, 3}};
+    {Shape{{1, 1, 5, 600}}, 3}, {Shape{{2, 3, 300, 4}}, 2}, {Shape{{1, 1, 1, 7}}, 3},
+    {Shape{{1, 1, 1, 7}}, 2},   {Shape{{1, 1, 512, 3}}, 2}, {Shape{{2, 1, 3, 512}}, 3},
+    {Shape{{1, 1, 256, 2}}, 2}, {Shape{{1, 2, 2, 257}}, 3}, {Shape{{1, 2, 75, 3}}, 2}};
 
 TEST(Quantized, bytes_and_scales_are_those_of_the_definition) {
     Random random(5);
