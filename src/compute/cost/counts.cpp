@@ -296,9 +296,9 @@ private:
                 at(Unit::number_word) += out;
                 return 1;
             case Op::philox:
-                return add_words(Unit::random_word, out, out * 8, out);
+                return add_words(Unit::random_word, out, out * 4, out);
             case Op::philox_words:
-                return add_words(Unit::random_quarter, out, out * 2, ceil_div(out, 4));
+                return add_words(Unit::random_quarter, out, out * 4, std::floor(out / 4));
             case Op::window:
                 return add_windows(node);
             case Op::matmul:

@@ -104,6 +104,12 @@ private:
         return t.builder.elementwise(info.op, {in[0], in[1], in[2]}, immediate);
     }
 
+    // A column for each of 32 products, of words that lie 2,048 apart.
+    static Value far_columns(TrialBuilder& t, DType dtype) {
+        const Value rows = t.builder.slice(t.input(Shape{{1, 128, 64, 32}}, dtype), {}, Shape{{1, 128, 1, 32}});
+        return t.builder.permute(rows, {0, 3, 1, 2});
+    }
+
     void add_elements() {
         for (const auto& info : vm::tensor::arith::kElementOps) {
             const bool slow = info.work > 100;
@@ -220,11 +226,12 @@ private:
                 t.result(second ? t.builder.matmul(t.builder.matmul(q, k, false, true), k)
                                 : t.builder.matmul(q, k, false, true));
             });
+        // Of one column; of more an operand is copied before.
         for (const bool of_left : {false, true})
             add("product of far words", [&](TrialBuilder& t) {
-                const Value far = t.builder.permute(t.input(Shape{{4, 64, 4, 64}}), {0, 2, 1, 3});
-                const Value turned = t.builder.permute(t.input(Shape{{4, 64, 64, 4}}), {0, 3, 1, 2});
-                t.result(of_left ? t.builder.matmul(turned, far) : t.builder.matmul(far, turned));
+                const Value columns = far_columns(t, DType::f32);
+                const Value other = t.input(of_left ? Shape{{1, 32, 128, 16}} : Shape{{1, 32, 16, 128}});
+                t.result(of_left ? t.builder.matmul(columns, other, true, false) : t.builder.matmul(other, columns));
             });
     }
 
@@ -251,13 +258,12 @@ private:
 
     void add_far_bytes() {
         add("product of far bytes", [](TrialBuilder& t) {
-            const auto scaled = [&](Value bytes, std::size_t axis) {
-                return Builder::Scaled{bytes, t.input(vm::tensor::strips_of(t.builder.shape(bytes), axis))};
+            const auto scaled = [&](Value bytes) {
+                return Builder::Scaled{bytes, t.input(vm::tensor::strips_of(t.builder.shape(bytes), 2))};
             };
-            const Value turned = t.builder.permute(t.input(Shape{{4, 64, 64, 4}}, DType::i32), {0, 3, 1, 2});
-            const Builder::Scaled a = scaled(turned, 3);
-            const Builder::Scaled b = scaled(t.input(Shape{{4, 4, 64, 64}}, DType::i32), 2);
-            t.result(t.builder.imatmul(a, b));
+            const Builder::Scaled a = scaled(far_columns(t, DType::i32));
+            const Builder::Scaled b = scaled(t.input(Shape{{1, 32, 128, 16}}, DType::i32));
+            t.result(t.builder.imatmul(a, b, true, false));
         });
     }
 
