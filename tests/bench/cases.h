@@ -12,6 +12,7 @@ void bench_hostile(Bench& bench);
 void bench_row_sums(Bench& bench);
 void bench_training(Bench& bench);  // training_cases.cpp
 void bench_reference_transformer(Bench& bench);
+void bench_bytes(Bench& bench);
 void bench_convolution(Bench& bench);
 void bench_commitment(Bench& bench);
 void bench_tapped(Bench& bench);

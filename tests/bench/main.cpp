@@ -27,6 +27,7 @@ std::vector<Case> all_cases() {
         {"training", "one step of the demo's transformer against the same in torch", bench_training},
         {"training-reference", "one step of a transformer of 0.83 million parameters against the same in torch",
          bench_reference_transformer},
+        {"training-bytes", "one step of the reference transformer in bytes against one in f32", bench_bytes},
         {"training-images", "one step of a convolutional network against the same in torch", bench_convolution},
         {"commitment", "the state's roots as a share of a training step", bench_commitment},
         {"tapped", "a probed step and a dispute's run beside a training step: time and memory", bench_tapped},

@@ -120,6 +120,27 @@ void bench_reference_transformer(Bench& bench) {
                torch_transformer(architecture));
 }
 
+void bench_bytes(Bench& bench) {
+    auto architecture = reference_transformer();
+    const test::Training floats = test::train(architecture, 0);
+    architecture.transformer().precision = architecture.transformer().head_precision =
+        compute::program::TransformerSpec::Precision::int8;
+    const test::Training bytes = test::train(architecture, 0);
+    for (const std::size_t threads : {1U, 2U}) {
+        ThreadPool pool(threads);
+        const auto backend = vm::tensor::arith::best_backend();
+        vm::tensor::Executor with_bytes(bytes.program(), backend, &pool);
+        vm::tensor::Executor with_floats(floats.program(), backend, &pool);
+        vm::tensor::State of_bytes = bytes.states[0];
+        vm::tensor::State of_floats = floats.states[0];
+        const auto timings = bench.time({[&] { with_bytes.step(of_bytes, bytes.data, bytes.seed); },
+                                         [&] { with_floats.step(of_floats, floats.data, floats.seed); }});
+        bench.add_time(
+            "step of the reference transformer in bytes" + std::string(threads == 1 ? ", 1 thread" : ", 2 threads"),
+            timings[0], 1, "in f32", &timings[1]);
+    }
+}
+
 void bench_convolution(Bench& bench) {
     const auto architecture = convolution_architecture();
     time_steps(bench, "step of a convolutional network", test::train(architecture, 0), torch_convolution(architecture));
