@@ -4,7 +4,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <thread>
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -12,6 +11,7 @@
 #include "bin/out_of_memory.h"
 #include "bin/terminal.h"
 #include "bin/tolerance_options.h"
+#include "bin/torch_module.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/model_file.h"
@@ -91,13 +91,8 @@ Status profile(const Options& options) {
     const tensor::MemoryData data(std::move(sets));
     const tensor::Tensor seed = tensor::seed_tensor(compute::program::beacon_of_seed(options.seed));
     ThreadPool pool(options.threads);
-    const auto backends = torch_backends();
-    if (!backends) return fail("tolerance.no_torch", "this program was built without libtorch");
-    const std::size_t threads = options.threads != 0 ? options.threads : std::thread::hardware_concurrency();
-    const auto profilers = backends(built.program, data, seed, threads);
-#ifdef QUERN_WITH_TORCH
-    if (const Status blas = compute::torch_backend::check_blas(); !blas) complain(kProgram, blas.error());
-#endif
+    const auto profilers = backends_by_torch()(built.program, data, seed, options.threads);
+    if (profilers.empty()) return fail("tolerance.no_torch", "this machine has no libtorch to profile");
     const Cancellation stop([] { return stop_requested.load(); });
     tolerance::profile::Meter meter(built.program, segment, data, seed, &pool, &stop);
     QUERN_TRY(const auto profiles,

@@ -15,6 +15,7 @@
 #include "bin/task_options.h"
 #include "bin/terminal.h"
 #include "bin/tolerance_options.h"
+#include "bin/torch_module.h"
 #include "bin/transfer_options.h"
 #include "compute/client/train.h"
 #include "compute/program/model_file.h"
@@ -78,7 +79,7 @@ void declare(CLI::App& app, Options& options) {
         ->capture_default_str()
         ->needs(tolerance);
     add_tolerance_terms(app, train.tolerance.terms, tolerance);
-    train.tolerance.backends = torch_backends();
+    train.tolerance.backends = backends_by_torch();
     app.add_flag("--yes", train.yes, "submit without asking");
     app.add_flag("--json", options.as_json, "print one JSON object a line for each event");
     app.add_option("--node", options.node, "URL of the node's JSON-RPC port")->capture_default_str();

@@ -1,17 +1,10 @@
-// Options of whoever profiles a training for a tolerance task, and the backends that profile it: three of libtorch
-// (doc/tolerance.md, "Limits"). Used by src/bin only.
+// Options of whoever profiles a training for a tolerance task (doc/tolerance.md, "Limits"). Used by src/bin only.
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <memory>
 #include <tuple>
 
-#include "compute/tolerance/limits.h"
 #include "compute/tolerance/profile/profile.h"
-#ifdef QUERN_WITH_TORCH
-#include "compute/torch/torch_executor.h"
-#endif
 
 namespace quern {
 
@@ -27,31 +20,6 @@ inline void add_tolerance_terms(CLI::App& app, compute::tolerance::profile::Term
         CLI::Option* option = app.add_option(name, *target, text)->check(CLI::NonNegativeNumber)->capture_default_str();
         if (mode != nullptr) option->needs(mode);
     }
-}
-
-// One thread, all threads, products in double precision; none where the program was built without libtorch. What they
-// make refers to what it is given.
-inline compute::tolerance::profile::MakeProfilers torch_backends() {
-#ifdef QUERN_WITH_TORCH
-    namespace torch = compute::torch_backend;
-    return [](const vm::tensor::Program& program, const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed,
-              std::size_t threads) {
-        const int all = static_cast<int>(std::max<std::size_t>(1, threads));
-        std::vector<compute::tolerance::profile::Profiler> profilers;
-        for (const auto& [name, used, products] : {std::tuple{"f32, all threads", all, torch::Products::f32},
-                                                   std::tuple{"f32, one thread", 1, torch::Products::f32},
-                                                   std::tuple{"f64 products", all, torch::Products::f64}}) {
-            const auto executor = std::make_shared<torch::TorchExecutor>(program, products);
-            profilers.push_back({name, [executor, used = used, &data, &seed](vm::tensor::State& state) {
-                                     torch::set_thread_count(used);
-                                     return executor->step(state, data, seed);
-                                 }});
-        }
-        return profilers;
-    };
-#else
-    return {};
-#endif
 }
 
 }  // namespace quern

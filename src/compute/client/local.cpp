@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
@@ -91,23 +91,21 @@ private:
     // As a solver whose claims are all accepted: steps by the fastest backend, and a judging step that takes what it
     // came to. Nobody replays it.
     Expected<Runner> tolerant_runner(const tensor::DataSource& data, const tensor::Tensor& seed) {
-        if (!options_.tolerance.backends) return fail(kNoBackends, "this program was built without libtorch");
-        const tolerance::judge::JudgedPrograms& judged = training_.tolerant->programs;
-        const auto backends = options_.tolerance.backends(training_.tolerant->training, data, seed, threads());
+        const auto& judged = training_.tolerant->programs;
+        QUERN_TRY(const auto backends, backends_of(options_, training_.tolerant->training, data, seed));
         const std::uint64_t interval = training_.spec.work.interval;
         return [&judged, interval, fast = backends.front().step](tensor::State& state, std::uint64_t step) -> Status {
-            tensor::State own = tolerance::judge::training_state(judged, state);
-            if (step % interval != 0) {
-                QUERN_CHECK(fast(own));
-                std::move(own.begin(), own.end(), state.begin());
+            if (step % interval == 0) {
+                const tensor::State own = tolerance::judge::training_state(judged, state);
+                QUERN_TRY(state, tolerance::judge::state_after(judged, own, step / interval));
                 return {};
             }
-            QUERN_TRY(state, tolerance::judge::state_after(judged, own, step / interval));
-            return {};
+            const auto end = state.begin() + static_cast<std::ptrdiff_t>(judged.training_slots);
+            tensor::State own(std::make_move_iterator(state.begin()), std::make_move_iterator(end));
+            const Status done = fast(own);
+            std::move(own.begin(), own.end(), state.begin());
+            return done;
         };
-    }
-    [[nodiscard]] std::size_t threads() const {
-        return options_.threads != 0 ? options_.threads : std::max(1U, std::thread::hardware_concurrency());
     }
 
     [[nodiscard]] std::string saved_path(std::uint64_t step) const {

@@ -1,9 +1,7 @@
 #include "compute/client/tolerance.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <thread>
 
 #include "base/fs.h"
 #include "base/thread_pool.h"
@@ -48,17 +46,12 @@ Expected<std::string> limits_path(const TrainOptions& options, const tensor::Pro
 Expected<tolerance::Limits> profile(const TrainOptions& options, const program::BuiltProgram& training,
                                     const tensor::State& initial, const Tolerant& task, const tolerance::Terms& terms,
                                     const Console* console, const std::atomic<bool>* stop) {
-    if (!options.tolerance.backends)
-        return fail("train.no_backends",
-                    "this quern-train has no fast backend to profile: it was built without libtorch");
     QUERN_TRY(const tensor::MemoryData data, read_data(options, training.program));
     const tensor::Tensor seed = tensor::seed_tensor(program::beacon_of_seed(options.seed));
     QUERN_TRY(const auto segment,
               tolerance::distance::build_segment_programs(training.program, options.tolerance.loose));
     ThreadPool pool(options.threads);
-    const std::size_t threads =
-        options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
-    const auto profilers = options.tolerance.backends(training.program, data, seed, threads);
+    QUERN_TRY(const auto profilers, backends_of(options, training.program, data, seed));
     const Cancellation stopping([stop] { return stop != nullptr && stop->load(); });
     tolerance::profile::Meter meter(training.program, segment, data, seed, &pool, &stopping);
     const auto told = [&](const tolerance::profile::Profiler& profiler, const tolerance::Measured& measured,
@@ -86,6 +79,17 @@ Expected<tensor::MemoryData> read_data(const TrainOptions& options, const tensor
         sets.push_back(std::move(set));
     }
     return tensor::MemoryData(std::move(sets));
+}
+
+Expected<std::vector<tolerance::profile::Profiler>> backends_of(const TrainOptions& options,
+                                                                const tensor::Program& program,
+                                                                const tensor::DataSource& data,
+                                                                const tensor::Tensor& seed) {
+    std::vector<tolerance::profile::Profiler> made;
+    if (options.tolerance.backends) made = options.tolerance.backends(program, data, seed, options.threads);
+    if (made.empty())
+        return fail("train.no_backends", "this machine has no backend but the canonical one: no libtorch");
+    return made;
 }
 
 Expected<Tolerant> prepare_tolerance(const TrainOptions& options, const program::BuiltProgram& training,

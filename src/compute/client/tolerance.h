@@ -4,15 +4,13 @@
 
 #include <atomic>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "compute/client/options.h"
 #include "compute/program/builder.h"
 #include "compute/tolerance/judge/judge_program.h"
 
 namespace quern::compute::client {
-
-inline constexpr std::string_view kNoBackends = "train.no_backends";
 
 struct Tolerant {
     vm::tensor::Program training;  // that is judged
@@ -31,6 +29,12 @@ struct Tolerant {
                                                    const vm::tensor::State& initial, std::uint64_t steps,
                                                    const std::string& folder, const Console* console,
                                                    const std::atomic<bool>* stop);
+
+// The fast backends of this machine, the fastest first. Error train.no_backends.
+[[nodiscard]] Expected<std::vector<tolerance::profile::Profiler>> backends_of(const TrainOptions& options,
+                                                                              const vm::tensor::Program& program,
+                                                                              const vm::tensor::DataSource& data,
+                                                                              const vm::tensor::Tensor& seed);
 
 // The data tensors of a training of this machine, whole. Errors: fs.*.
 [[nodiscard]] Expected<vm::tensor::MemoryData> read_data(const TrainOptions& options,
