@@ -13,7 +13,7 @@
 #include "base/machine_memory.h"
 #include "base/thread_pool.h"
 #include "bin/inspect.h"
-#include "bin/limits_json.h"
+#include "bin/judged_files.h"
 #include "bin/out_of_memory.h"
 #include "bin/program_file.h"
 #include "bin/terminal.h"
@@ -29,7 +29,6 @@
 #include "compute/program/start_program.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
-#include "compute/tolerance/judge/judge_program.h"
 #include "crypto/content_id.h"
 #include "quern_version.h"
 #include "vm/tensor/data.h"
@@ -40,7 +39,6 @@ using namespace quern;
 using namespace quern::compute::program;
 namespace tensor = quern::vm::tensor;
 namespace core = quern::compute::core;
-namespace tolerance = quern::compute::tolerance;
 using core::PlanItem;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;  // a state or data set
@@ -64,12 +62,7 @@ struct Options {
     std::string out;
     std::string update;
     std::string start;
-    std::uint64_t tolerance = 0;  // steps of a segment; 0: an exact task
-    std::uint64_t segments = 0;
-    std::string judge;
-    std::vector<std::string> loose;
-    std::string limits;
-    bool judged = false;
+    JudgedOptions judged;
     std::string file;
     std::vector<std::string> texts;
     std::vector<std::string> sets;  // data tensors, in order
@@ -97,33 +90,11 @@ std::string hex(const Hash32& hash) { return to_hex0x(hash); }
 
 void print(const json::Value& value) { std::printf("%s\n", value.dump_pretty().c_str()); }
 
-json::Value json_of(const std::vector<PlanItem>& body) {
-    json::Value items = json::Value::array();
-    for (const PlanItem& item : body) {
-        if (item.count == 1) {
-            items.push(std::uint64_t{item.program});
-            continue;
-        }
-        json::Value repeat = json::Value::array();
-        repeat.push(item.count);
-        repeat.push(json_of(item.body));
-        items.push(std::move(repeat));
-    }
-    return items;
-}
-
 Expected<tensor::State> read_state_of(const Program& program, const std::string& path) {
     QUERN_TRY(const Bytes file, fs::read_file(path, kMaxFileBytes));
     auto state = read_state(program, file);
     if (!state) return detailed(state.error(), path + ": " + state.error().detail);
     return state;
-}
-
-Expected<json::Value> write_program(const Program& program, const std::string& path) {
-    const Bytes bytes = tensor::encode(program);
-    if (bytes.size() > tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
-    QUERN_CHECK(fs::write_file_atomic(path, bytes));
-    return summarise(program, bytes.size());
 }
 
 Expected<json::Value> make_start_program(const Options& options, const BuiltProgram& training) {
@@ -137,49 +108,14 @@ Expected<json::Value> make_start_program(const Options& options, const BuiltProg
     return write_program(built.program, options.start);
 }
 
-// The limits as numbers, and the file's root as a data tensor.
-Expected<json::Value> describe_limits(const std::string& path) {
-    QUERN_TRY(const Bytes file, fs::read_file(path, tolerance::kLimitBytes));
-    auto limits = tolerance::decode_limits(file);
-    if (!limits) return detailed(limits.error(), path + ": " + limits.error().detail);
-    return quern::json_of(*limits);
-}
-
-// Both programs of a tolerance task, and what a wallet and a solver have to know of it.
-Status make_judged_programs(const Options& options, const TrainingPrograms& built) {
-    if (built.programs.size() != 1)
-        return fail("compile.tolerance", "the architecture accumulates: a tolerance task trains by one program");
-    QUERN_TRY(const tolerance::judge::JudgedPrograms judged,
-              tolerance::judge::build_judged_programs(built.programs.front().program, options.segments, options.loose));
-    QUERN_TRY(const core::TaskPrograms task, judged.task(options.tolerance, options.segments));
-    json::Value limits;
-    if (!options.limits.empty()) {
-        QUERN_TRY(limits, describe_limits(options.limits));
-    }
-    QUERN_TRY(json::Value result, write_program(judged.training, options.out));
-    QUERN_TRY(json::Value judge, write_program(judged.judge, options.judge));
-    result.set("judge", std::move(judge));
-    result.set("mode", "tolerance");
-    json::Value told = json::Value::object({{"k", options.tolerance},
-                                            {"rows", judged.rows},
-                                            {"row_elements", judged.layout.row_elements},
-                                            {"claimed_elements", judged.rows * judged.layout.row_elements},
-                                            {"claimed_bytes", judged.claimed_bytes()},
-                                            {"limits_data", judged.limits_data()},
-                                            {"claimed_data", judged.claimed_data()},
-                                            {"interval", options.tolerance + 1}});
-    if (!options.limits.empty()) told.set("limits", std::move(limits));
-    result.set("tolerance", std::move(told));
-    result.set("turn", json_of(judged.body(options.tolerance, 1)));
-    result.set("plan", json_of(task.plan.body()));
-    print(result);
-    return {};
-}
-
 Status make_program(const Options& options) {
     QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
     QUERN_TRY(const TrainingPrograms built, build_training_programs(architecture));
-    if (options.tolerance != 0) return make_judged_programs(options, built);
+    if (options.judged.k != 0) {
+        QUERN_TRY(const json::Value judged, make_judged_programs(options.judged, built, options.out));
+        print(judged);
+        return {};
+    }
     const bool two = built.programs.size() == 2;
     if (two == options.update.empty())
         return fail("compile.update_file",
@@ -216,15 +152,7 @@ Status make_initial_state(const Options& options) {
         if (taken.size() == 0) return fail("compile.nothing_taken", options.from + " has no parameter of this model");
     }
     Program program = built.program;
-    if (options.judged) {
-        if (programs.programs.size() != 1)
-            return fail("compile.tolerance", "the architecture accumulates: a tolerance task trains by one program");
-        QUERN_TRY(tolerance::judge::JudgedPrograms judged,
-                  tolerance::judge::build_judged_programs(built.program, options.segments, options.loose));
-        QUERN_CHECK(check_memory(state_and_file_bytes(judged.training)));
-        QUERN_TRY(state, tolerance::judge::first_state(judged, state));
-        program = std::move(judged.training);
-    }
+    if (options.judged.on) QUERN_CHECK(make_judged_state(options.judged, programs, program, state));
     QUERN_TRY(const Bytes file, write_first_state(program, state));
     QUERN_CHECK(fs::write_file_atomic(options.out, file));
     json::Value result = json::Value::object();
@@ -636,18 +564,6 @@ void declare(CLI::App& app, Options& o, Action& action) {
         sub->add_option("--start", o.start, "file of a program that makes the first state, behind the others in plans");
     sub->add_option("--program", o.program, "program file of an earlier training, whose parameters --start keeps")
         ->needs(start);
-    CLI::Option* steps =
-        sub->add_option("--tolerance", o.tolerance, "a tolerance task (doc/tolerance.md): steps of a segment")
-            ->check(CLI::Range(std::uint64_t{1}, core::kMaxPlanCount));
-    CLI::Option* judge = sub->add_option("--judge", o.judge, "of a tolerance task: file of its judge, 1 in plans");
-    CLI::Option* segments = sub->add_option("--segments", o.segments, "of a tolerance task: how many")
-                                ->check(CLI::Range(std::uint64_t{1}, tolerance::judge::kMaxRows));
-    steps->needs(judge)->needs(segments)->excludes(start)->excludes("--update");
-    judge->needs(steps);
-    segments->needs(steps);
-    sub->add_option("--loose", o.loose, "of a tolerance task: parameters that are not compared")->needs(steps);
-    sub->add_option("--limits", o.limits, "of a tolerance task: file of its limits, which is checked")->needs(steps);
-
     sub = command("init", "Make the initial state of an architecture from a seed", make_initial_state);
     required(sub, "--arch", o.arch, "architecture JSON");
     required(sub, "--out", o.out, "state file (safetensors) to write");
@@ -657,14 +573,7 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub->add_option("--program", o.program, "program file of that training")->needs(from);
     sub->add_flag("--bare", o.bare, "zeros but for what --from gives: for a plan that begins with a start program");
     from->needs("--program");
-    CLI::Option* judged =
-        sub->add_flag("--tolerance", o.judged, "of a tolerance task: as --tolerance of `program` has it");
-    CLI::Option* stretch = sub->add_option("--segments", o.segments, "of a tolerance task: as of `program`")
-                               ->check(CLI::Range(std::uint64_t{1}, tolerance::judge::kMaxRows))
-                               ->needs(judged);
-    judged->needs(stretch)->excludes("--bare");
-    sub->add_option("--loose", o.loose, "of a tolerance task: as of `program`")->needs(judged);
-
+    declare_judged_state(*sub, o.judged)->excludes("--bare");
     declare_dataset(
         command("dataset", "Make a data set of text, of a folder of images, of arrays or of a table", make_dataset), o);
 
