@@ -564,6 +564,7 @@ void declare(CLI::App& app, Options& o, Action& action) {
         sub->add_option("--start", o.start, "file of a program that makes the first state, behind the others in plans");
     sub->add_option("--program", o.program, "program file of an earlier training, whose parameters --start keeps")
         ->needs(start);
+    declare_judged_programs(*sub, o.judged)->excludes(start)->excludes("--update");
     sub = command("init", "Make the initial state of an architecture from a seed", make_initial_state);
     required(sub, "--arch", o.arch, "architecture JSON");
     required(sub, "--out", o.out, "state file (safetensors) to write");

@@ -118,6 +118,12 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         ->capture_default_str();
     app.add_option("--backend", raw.backend, "auto, soft, scalar, avx2, avx512, vnni or neon; all give the same bits")
         ->capture_default_str();
+    app.add_option(
+           "--check-segments", options.check_segments,
+           "solver: of so many segments that libtorch has trained one is replayed before it is claimed; more than "
+           "1 trusts the submitter's program, which can make another arithmetic than the canonical one fail")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
+        ->capture_default_str();
     app.add_flag(
         "--no-torch", raw.no_torch,
         "solver: train tasks that allow another rounding in the canonical arithmetic, too, and not by libtorch");

@@ -2,12 +2,14 @@
 """Tolerance tasks on real processes: a solver that trains by libtorch is paid, one that trains otherwise than the task
 says is beaten, and one whose task has limits that nobody meets trains canonically."""
 import glob
+import json
 import os
 import struct
 
 import framework
 from quern.devnet import run
 from quern.market import TextJob
+from test_train import Run, Trains, WINDOWS
 
 SEGMENT = 3  # steps that are trained; the fourth judges
 SEGMENTS = 6
@@ -17,7 +19,7 @@ WIDE = [1e-2, 1e-2, 1e-2, 1e-2, 0.0, 0.0, LARGEST]  # l2, linf, moments, rest, l
 NOBODYS = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, LARGEST]
 
 
-class Tolerance(framework.MarketTest):
+class Tolerance(framework.MarketTest, Trains):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -77,6 +79,22 @@ class Tolerance(framework.MarketTest):
         self.workers(solver1="--no-torch")
         self.verifiers()
         self.assertEqual(self.slashed(self.settled(self.submit_tolerant())), set())
+
+    def test_one_command_profiles_submits_and_fetches(self):
+        self.workers(solver1="", whistleblower="")
+        self.verifiers()
+        model, account = self.make_model("command", steps=60), self.net.accounts["submitter"]
+        running = Run([*model, "--node", self.net.nodes[0].url, "--rpc-cookie", self.net.daemons[0].datadir + "/.cookie",
+                       "--keystore", account.keystore, "--password-file", account.password_file, "--budget", "5qrn",
+                       "--poll-ms", 200, "--tax", "0.01qrn", *WINDOWS, "--tolerance", "--interval", 3, "--steps", 24,
+                       "--range", 1000, "--yes"])
+        self.assertEqual(running.end(), 0, running.said)
+        task = self.net.node.task_get(running.last("submitted")["task"])
+        self.assertEqual((task["stateName"], task["spec"]["work"]["mode"], task["steps"]), ("settled", 1, 32))
+        self.assertEqual(self.slashed(task), set())
+        self.assertEqual(running.last("result")["stateRoot"], task["claim"]["finalRoot"])
+        self.assertTrue(json.loads(run("quern-compile", "validate", model[5]))["valid"])
+        self.assert_supply()
 
 
 if __name__ == "__main__":

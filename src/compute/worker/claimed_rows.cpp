@@ -24,15 +24,17 @@ ClaimedRows::~ClaimedRows() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-Expected<ClaimedRows> ClaimedRows::open(const std::string& path, std::uint64_t bytes, std::uint64_t row_bytes) {
-    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+Expected<ClaimedRows> ClaimedRows::open(const std::string& path, std::uint64_t bytes, std::uint64_t row_bytes,
+                                        bool fresh) {
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (fresh ? O_CREAT : 0), 0600);
+    if (descriptor < 0 && errno == ENOENT) return fail("worker.rows_gone", path);
     if (descriptor < 0) return fs::fail_write(errno, "fs.cannot_open", path);
     ClaimedRows rows(path, descriptor, bytes, row_bytes);
     struct stat found {};
     if (::fstat(descriptor, &found) != 0) return fs::fail_write(errno, "fs.cannot_open", path);
-    if (found.st_size == 0 && ::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
+    if (found.st_size == 0 && fresh && ::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
         return fs::fail_write(errno, "fs.write_failed", path);
-    if (found.st_size != 0 && static_cast<std::uint64_t>(found.st_size) != bytes)
+    if ((found.st_size != 0 || !fresh) && static_cast<std::uint64_t>(found.st_size) != bytes)
         return fail("worker.bad_rows",
                     path + " has " + std::to_string(found.st_size) + " bytes, not " + std::to_string(bytes));
     return rows;

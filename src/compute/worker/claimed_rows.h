@@ -16,10 +16,10 @@ public:
     ClaimedRows(ClaimedRows&& other) noexcept;
     ClaimedRows& operator=(ClaimedRows&& other) = delete;
     ~ClaimedRows();
-    // Opens or makes the file at `path`, of `bytes`, rows of `row_bytes`. Errors: fs.*; worker.bad_rows: it is there
-    // and has another size.
+    // Opens the file at `path`, of `bytes`, rows of `row_bytes`; makes it where it is `fresh` and not there. Errors:
+    // fs.*; worker.bad_rows: it has another size; worker.rows_gone: it is not there.
     [[nodiscard]] static Expected<ClaimedRows> open(const std::string& path, std::uint64_t bytes,
-                                                    std::uint64_t row_bytes);
+                                                    std::uint64_t row_bytes, bool fresh);
 
     [[nodiscard]] std::uint64_t row_bytes() const { return row_bytes_; }
     // Row `number`, on the disk when this returns. Errors fs.*; worker.bad_rows: there is no such row.

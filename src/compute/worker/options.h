@@ -55,8 +55,9 @@ struct WorkerOptions {
     // segments would take too long are left alone (task_time.h). Of another version it is measured anew.
     bool benchmark = false;
     std::string version;
-    MakeFastSteps fast_steps;  // of solvers in tolerance mode; none: they train canonically as well
-    FaultPlan fault;           // test builds only
+    MakeFastSteps fast_steps;          // of solvers in tolerance mode; none: they train canonically as well
+    std::uint64_t check_segments = 1;  // of so many that are trained so one is replayed before it is claimed
+    FaultPlan fault;                   // test builds only
 };
 
 }  // namespace quern::compute::worker

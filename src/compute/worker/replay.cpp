@@ -11,7 +11,7 @@ namespace quern::compute::worker {
 namespace {
 
 constexpr std::uint64_t kMostStarts = 256;          // of a history that nobody serves
-constexpr std::uint64_t kClaimedAtOnce = 1U << 20;  // bytes of a row that are read at once
+constexpr std::uint64_t kClaimedAtOnce = 1U << 20;  // bytes
 
 }  // namespace
 
@@ -52,6 +52,8 @@ Expected<std::unique_ptr<Replay>> Replay::begin(Context& context, const chain::t
     replay->results_.resize(probes.size());
     replay->probes_ = std::move(probes);
     QUERN_TRY(auto data, context.inputs.data_of(*context.node, live, *replay->inputs_));
+    if (core::claims_data(task.spec))
+        replay->claimed_left_ = vm::tensor::data_bytes(replay->inputs_->programs.any().header.data.back());
     replay->data_ = std::make_unique<DataReader>(std::move(data));
     replay->data_->bind(*context.node, &context.stopping);
     replay->runner_ = std::make_unique<StepRunner>(replay->inputs_->programs, *replay->data_, replay->seed_, fault,
@@ -74,27 +76,24 @@ void Replay::keep_starts(LocalStates files) {
 
 Status Replay::check_checkpoints(const Slice& slice) {
     for (bool first = true; !checkpoints_checked() && (first || !slice.over()); first = false) {
-        const std::uint64_t segment = to_check_.back();
-        QUERN_CHECK(checkpoint_before(segment));
-        if (std::find(segments_.begin(), segments_.end(), segment) != segments_.end())
-            QUERN_CHECK(check_claimed(segment));
+        if (to_check_.empty()) {
+            QUERN_CHECK(check_claimed());
+            continue;
+        }
+        QUERN_CHECK(checkpoint_before(to_check_.back()));
         to_check_.pop_back();
     }
     return {};
 }
 
-// What the solver claims of the segment, in tolerance mode: the rows of a stretch share the last data tensor equally.
-Status Replay::check_claimed(std::uint64_t segment) {
-    const auto& task = live_.task;
-    if (!core::claims_data(task.spec)) return {};
+// The next part of what the solver claims in tolerance mode: all of it, since only the programs know which step reads
+// what.
+Status Replay::check_claimed() {
     const auto& data = inputs_->programs.any().header.data;
-    const std::uint64_t rows = chain::market::tranche_steps(task.steps, task.spec.work.tranche) / interval_;
-    const std::uint64_t row = vm::tensor::data_bytes(data.back()) / rows;
-    Bytes piece(std::min<std::uint64_t>(row, kClaimedAtOnce));
-    for (std::uint64_t done = 0; done < row; done += piece.size()) {
-        piece.resize(std::min<std::uint64_t>(piece.size(), row - done));
-        if (!data_->read(data.size() - 1, segment * row + done, piece)) return data_->why_ended(context_->stopping);
-    }
+    Bytes piece(std::min<std::uint64_t>(claimed_left_, kClaimedAtOnce));
+    const std::uint64_t first = vm::tensor::data_bytes(data.back()) - claimed_left_;
+    if (!data_->read(data.size() - 1, first, piece)) return data_->why_ended(context_->stopping);
+    claimed_left_ -= piece.size();
     return {};
 }
 

@@ -36,7 +36,7 @@ public:
     // that the data is there. Who paid wants the last state, and with the one before anybody sees that it is right; who
     // goes on, or begins anew, needs the last and the first. Errors: content.*, state_file.*, inputs.wrong_state_root.
     [[nodiscard]] Status check_checkpoints(const Slice& slice);
-    [[nodiscard]] bool checkpoints_checked() const { return to_check_.empty(); }
+    [[nodiscard]] bool checkpoints_checked() const { return to_check_.empty() && claimed_left_ == 0; }
 
     // Runs until the slice is over or the end; one step at least. Errors: a checkpoint cannot be had (content.*,
     // inputs.wrong_state_root), or data that a step reads (those of DataReader), after which the segment begins anew;
@@ -60,7 +60,7 @@ private:
     Replay() = default;
     [[nodiscard]] bool run_step(std::uint64_t step);  // false: the worker stops, or data are missing
     [[nodiscard]] Expected<vm::tensor::State> checkpoint_before(std::uint64_t segment);
-    [[nodiscard]] Status check_claimed(std::uint64_t segment);
+    [[nodiscard]] Status check_claimed();
     void keep_start(std::uint64_t segment);
     void drop_start(std::uint64_t segment);
     [[nodiscard]] std::size_t most_starts() const;
@@ -80,7 +80,8 @@ private:
     std::unique_ptr<StepRunner> runner_;
     std::vector<std::uint64_t> segments_;
     std::vector<std::uint64_t>
-        to_check_;  // states by the number of the segment that begins with each; the next one last
+        to_check_;                    // states by the number of the segment that begins with each; the next one last
+    std::uint64_t claimed_left_ = 0;  // bytes of what the solver claims that are still to be checked
     std::vector<core::Probe> probes_;
     std::vector<core::ProbeResult> results_;
     std::vector<Hash32> history_;

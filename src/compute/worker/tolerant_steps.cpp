@@ -1,5 +1,7 @@
 #include "compute/worker/tolerant_steps.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "chain/market/work.h"
 
@@ -24,7 +26,8 @@ Expected<tolerance::judge::JudgedTask> judged_task(const core::TaskPrograms& pro
 Expected<std::unique_ptr<TolerantSteps>> TolerantSteps::make(const Parts& parts) {
     QUERN_TRY(auto task, judged_task(parts.programs, parts.task));
     const auto& programs = task.programs;
-    QUERN_TRY(auto rows, ClaimedRows::open(parts.rows_file, programs.claimed_bytes(), programs.layout.row_bytes()));
+    QUERN_TRY(auto rows, ClaimedRows::open(parts.rows_file, programs.claimed_bytes(), programs.layout.row_bytes(),
+                                           !parts.resumed));
     return std::unique_ptr<TolerantSteps>(new TolerantSteps(parts, std::move(task), std::move(rows)));
 }
 
@@ -33,6 +36,8 @@ TolerantSteps::TolerantSteps(const Parts& parts, tolerance::judge::JudgedTask ta
       seed_(parts.seed),
       cancellation_(parts.cancellation),
       before_(parts.before),
+      check_segments_(std::max<std::uint64_t>(parts.check_segments, 1)),
+      rng_(parts.rng),
       task_(std::move(task)),
       rows_(std::move(rows)),
       data_(parts.data, rows_, task_.programs.claimed_data()),
@@ -78,25 +83,38 @@ Status TolerantSteps::replay(vm::tensor::State& state, std::uint64_t judging_ste
 }
 
 Status TolerantSteps::judge(vm::tensor::State& state, std::uint64_t step) {
-    const std::uint64_t segment = (step - before_) / (task_.k + 1) - 1;
+    const auto& judged = task_.programs;
+    // The row that the program will read, whatever it counts.
+    const std::uint64_t number = state[judged.segment_slot()].words[0];
+    if (number >= judged.rows) return fail("tolerance.bad_first_state", "row " + std::to_string(number));
     Bytes row(rows_.row_bytes());
-    QUERN_CHECK(task_.programs.layout.write_row(state, row));
-    QUERN_CHECK(rows_.write(segment, row));
+    QUERN_CHECK(judged.layout.write_row(state, row));
+    QUERN_CHECK(rows_.write(number, row));
     if (!segment_is_fast_) return run_canonical(state, step);
-    if (segment % kCheckedSegments != 0) {
-        // As if the replay gave what was claimed: so it ends in the claim, unless the movement is out of bounds.
-        QUERN_CHECK(run_canonical(state, step));
-        if (accepted(state)) return {};
-    }
+    if (!checked_ || rng_.below(check_segments_) == 0) return check(state, step);
+    // As if the replay gave what was claimed: so it ends in the claim, unless the movement is out of bounds.
+    QUERN_CHECK(run_canonical(state, step));
+    return accepted(state) ? Status() : check(state, step);
+}
+
+Status TolerantSteps::check(vm::tensor::State& state, std::uint64_t step) {
+    const auto& classes = task_.programs.classes;
+    const vm::tensor::State claimed = std::move(state);
     about_to_write();
     state = std::move(start_);
     QUERN_CHECK(replay(state, step));
+    checked_ = true;
+    std::string why;
+    for (std::size_t slot = 0; slot < classes.size() && why.empty(); ++slot)
+        if (classes[slot] == tolerance::distance::Class::exact && state[slot] != claimed[slot])
+            why = "is exact and differs: " + programs_.programs[0].slots[slot].name;
     QUERN_CHECK(run_canonical(state, step));
-    if (accepted(state)) return {};
+    if (why.empty() && !accepted(state)) why = "is not within the task's limits";
+    if (why.empty()) return {};
     log::warning(Category::solver,
-                 "segment={} is not within the task's limits: its canonical result is taken, and the rest is trained "
-                 "canonically",
-                 segment);
+                 "what was trained fast {}: the canonical result is taken, and the rest is trained canonically step={}",
+                 why, step);
+    fast_.reset();
     return {};
 }
 

@@ -51,8 +51,18 @@ Status ExamineJobs::examine(const Task& task) {
         const chain::market::Stretch stretch = chain::market::stretch_of(task, task.settled);
         QUERN_CHECK(check_time(inputs->programs, task, stretch, *context_.profile));
     }
-    if (core::claims_data(task.spec)) QUERN_CHECK(judged_task(inputs->programs, task));
     QUERN_CHECK(context_.inputs.try_data(*context_.node, task, *inputs));
+    if (core::claims_data(task.spec)) {
+        QUERN_TRY(const auto judged, judged_task(inputs->programs, task));
+        // The rows, and as many again on their way into the store.
+        const std::uint64_t rows = 2 * judged.programs.claimed_bytes();
+        if (!Workspace::has_room(context_.options.datadir, rows, context_.options.max_disk_mib))
+            return fail("inputs.too_much_disk", std::to_string(rows >> 20) + " MiB for what is claimed");
+        QUERN_TRY(const auto start, InputStore::start_of(*context_.node, task));
+        QUERN_TRY(const auto state, context_.inputs.checkpoint(*context_.node, inputs->programs.any(), start));
+        if (task.settled == 0) return tolerance::judge::check_first_state(judged.programs, state);
+        return {};
+    }
     if (task.settled == 0) return {};
     QUERN_TRY(const auto start, InputStore::start_of(*context_.node, task));
     QUERN_CHECK(context_.inputs.checkpoint(*context_.node, inputs->programs.any(), start));
@@ -165,11 +175,12 @@ Status TrainingJobs::make_runner(Training& training) {
     if (options.fast_steps && training.fast_room == nullptr)
         log::warning(Category::solver, "no memory for another executor: trained canonically task={}", live.task.id);
     QUERN_TRY(training.tolerant,
-              TolerantSteps::make({training.inputs->programs, live.task, *training.data, training.seed, fault,
-                                   options.backend, context_.pool.get(), &context_.stopping,
-                                   training.fast_room == nullptr ? canonical : options.fast_steps,
-                                   training.workspace.directory() + "/" + rows_file(live.claim.id.stretch),
-                                   chain::market::stretch_of(live).before}));
+              TolerantSteps::make(
+                  {training.inputs->programs, live.task, *training.data, training.seed, fault, options.backend,
+                   context_.pool.get(), &context_.stopping,
+                   training.fast_room == nullptr ? canonical : options.fast_steps, options.check_segments,
+                   *context_.rng, training.workspace.directory() + "/" + rows_file(live.claim.id.stretch),
+                   training.step != chain::market::stretch_of(live).before, chain::market::stretch_of(live).before}));
     training.tolerant->set_before_writing(before_writing);
     return {};
 }
@@ -472,7 +483,8 @@ Expected<Hash32> TrainingJobs::put_rows(const Training& training) {
     QUERN_TRY(const auto plan, core::TaskPlan::decode(live.task.spec.plan));
     const std::uint64_t bytes = vm::tensor::data_bytes(plan.header().data.back());
     QUERN_TRY(const auto rows,
-              ClaimedRows::open(training.workspace.directory() + "/" + rows_file(live.claim.id.stretch), bytes, bytes));
+              ClaimedRows::open(training.workspace.directory() + "/" + rows_file(live.claim.id.stretch), bytes, bytes,
+                                false));
     return rows.put(*context_.node);
 }
 

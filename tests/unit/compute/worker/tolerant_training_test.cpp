@@ -1,5 +1,7 @@
 // A solver's training in tolerance mode, with the worker's own code: steps that are a little off, rows, the proof, and
 // what a verifier's replay makes of it. A segment whose claim is too far ends in the canonical result.
+#include <filesystem>
+
 #include "compute/core/history.h"
 #include "compute/core/task_spec.h"
 #include "compute/program/state_file.h"
@@ -25,27 +27,37 @@ constexpr tolerance::Limits kWide{kBound, kBound, kBound, kBound, 0, 0, kLargest
 // Nothing that is computed otherwise is within these.
 constexpr tolerance::Limits kNone{0, 0, 0, 0, 0, 0, kLargest};
 
-// The canonical step with the low bits of each word of f32 slots set: what another order of sums may give.
+// How a backend is off the canonical step: which bits of claimed slots it sets, at first and behind the first segment,
+// and whether it gets exact slots wrong.
+struct Roughness {
+    std::uint32_t first = 3;
+    std::uint32_t later = 3;
+    bool exact = false;
+};
 class RoughSteps final : public FastSteps {
 public:
-    RoughSteps(const tensor::Program& program, std::size_t& steps)
-        : program_(program), executor_(program, tensor::arith::Backend::scalar, nullptr), steps_(steps) {}
+    RoughSteps(const tensor::Program& program, const std::vector<judge::Class>& classes, const Roughness& roughness,
+               std::size_t& steps)
+        : classes_(classes),
+          executor_(program, tensor::arith::Backend::scalar, nullptr),
+          roughness_(roughness),
+          steps_(steps) {}
     Status step(State& state, const tensor::DataSource& data, const tensor::Tensor& seed) override {
-        ++steps_;
         if (!executor_.step(state, data, seed)) return fail("test.no_data");
-        for (std::size_t slot = 0; slot < state.size(); ++slot) {
-            const bool counts = program_.slots[slot].dtype != tensor::DType::f32 ||
-                                program_.slots[slot].name.starts_with("previous.") ||
-                                program_.slots[slot].shape.elements() == 1;
-            if (counts) continue;
-            for (std::uint32_t& word : state[slot].words) word |= 3U;
+        const std::uint32_t bits = ++steps_ > kSteps ? roughness_.later : roughness_.first;
+        for (std::size_t slot = 0; slot < classes_.size(); ++slot) {
+            const bool is_exact = classes_[slot] == judge::Class::exact;
+            if (is_exact && roughness_.exact && state[slot].dtype == tensor::DType::f32) state[slot].words[0] += 9;
+            if (!is_exact && state[slot].words.size() > 1)
+                for (std::uint32_t& word : state[slot].words) word |= bits;
         }
         return {};
     }
 
 private:
-    const tensor::Program& program_;
+    const std::vector<judge::Class>& classes_;
     tensor::Executor executor_;
+    const Roughness& roughness_;
     std::size_t& steps_;
 };
 
@@ -55,7 +67,7 @@ protected:
         options.datadir = testing::TempDir() + "/quern-tolerant-training-test";
         (void)Workspace::remove_all_but(options.datadir, {});
         options.fast_steps = [this](const tensor::Program& program) -> std::unique_ptr<FastSteps> {
-            return std::make_unique<RoughSteps>(program, fast_steps);
+            return std::make_unique<RoughSteps>(program, judged.classes, roughness, fast_steps);
         };
         training = quern::test::train(quern::test::small_architecture(), 1);
         judged = *judge::build_judged_programs(training.program(), kSegments);
@@ -63,7 +75,8 @@ protected:
         set_limits(kWide);
     }
     void set_limits(const tolerance::Limits& limits) {
-        const State init = *judge::first_state(judged, training.states.front());
+        State init = *judge::first_state(judged, training.states.front());
+        init[judged.segment_slot()].words[0] = first_segment;
         auto live = std::make_shared<TaskClaim>();
         auto& [task, claim, reports, custody] = *live;
         task.id = 1;
@@ -95,9 +108,9 @@ protected:
         Board<TaskOrder, Trained> board(news);
         TrainingJobs jobs(context, board);
         board.give({{order.id(), order}});
-        for (int slices = 0; slices < 1'000 && trained.proof == nullptr && trained.checkpoints.size() < checkpoints;
+        for (int slices = 0; slices < 300 && trained.proof == nullptr && trained.checkpoints.size() < checkpoints;
              ++slices) {
-            if (!jobs.work(1)) board.wait(1'000, stop);
+            if (!jobs.work(1)) board.wait(20, stop);
             trained = board.facts(order);
         }
     }
@@ -136,7 +149,9 @@ protected:
     quern::test::Training training;
     judge::JudgedPrograms judged;
     std::shared_ptr<const core::TaskPrograms> programs;
+    Roughness roughness;
     std::size_t fast_steps = 0;
+    std::uint32_t first_segment = 0;
     Contents contents;
     WorkerOptions options;
     const SystemClock clock;
@@ -176,6 +191,63 @@ TEST_F(TolerantTraining, takes_the_canonical_result_where_its_own_is_too_far) {
     ASSERT_TRUE(difference) << difference.error().to_string();
     EXPECT_EQ(*difference, 0U);
     EXPECT_EQ(judge::training_state(judged, last_state()), canonical(kSegments));
+}
+
+// A program may be quiet in the first segments and magnify rounding in later ones.
+TEST_F(TolerantTraining, takes_the_canonical_result_where_it_gets_too_far_later) {
+    roughness.later = 0xffff;
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(fast_steps, 2 * kSteps);
+    EXPECT_EQ(*replay(proved()), 0U);
+}
+
+TEST_F(TolerantTraining, takes_the_canonical_result_where_an_exact_slot_is_wrong) {
+    roughness.exact = true;
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(fast_steps, kSteps);
+    EXPECT_EQ(*replay(proved()), 0U);
+    EXPECT_TRUE(judge::accepted(judged, last_state())) << "no claim was refused";
+}
+
+// Who leaves segments unchecked learns of it from the verifiers.
+TEST_F(TolerantTraining, is_found_wrong_where_it_checks_too_little) {
+    roughness.later = 0xffff;
+    options.check_segments = 1U << 20;
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(fast_steps, kSegments * kSteps);
+    EXPECT_EQ(*replay(proved()), 2 * (kSteps + 1));
+}
+
+// Whatever the first state counts: a row is where the programs read it.
+TEST_F(TolerantTraining, writes_rows_where_the_program_reads_them) {
+    constexpr tolerance::Limits kAny{kLargest, kLargest, kLargest, kLargest, kLargest, 0, kLargest};
+    first_segment = 5;
+    set_limits(kAny);
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(*replay(proved()), 0U);
+}
+
+TEST_F(TolerantTraining, claims_nothing_where_the_program_reads_behind_the_rows) {
+    first_segment = kSegments;
+    set_limits(kWide);
+    train();
+    EXPECT_EQ(trained.proof, nullptr);
+}
+
+TEST_F(TolerantTraining, claims_nothing_where_its_rows_are_gone) {
+    train(3);
+    trained = {};
+    std::size_t removed = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(options.datadir))
+        if (entry.path().filename().string().starts_with("claimed-"))
+            removed += std::filesystem::remove(entry.path()) ? 1 : 0;
+    ASSERT_EQ(removed, 1U);
+    train();
+    EXPECT_EQ(trained.proof, nullptr) << "rows of zeros are not what it has trained";
 }
 
 TEST_F(TolerantTraining, is_canonical_where_nothing_is_faster) {
