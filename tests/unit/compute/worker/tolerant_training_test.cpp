@@ -221,6 +221,99 @@ TEST_F(TolerantTraining, is_found_wrong_where_it_checks_too_little) {
     EXPECT_EQ(*replay(proved()), 2 * (kSteps + 1));
 }
 
+// That the movement is out of bounds a solver sees without a replay.
+TEST_F(TolerantTraining, takes_the_canonical_result_where_it_moves_too_far) {
+    options.check_segments = 1U << 20;
+    tolerance::Limits limits = kWide;
+    limits.most_movement = 1;
+    set_limits(limits);
+    roughness.first = 0;
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(*replay(proved()), 0U);
+    EXPECT_EQ(judge::training_state(judged, last_state()), canonical(kSegments));
+}
+
+TEST_F(TolerantTraining, is_of_tasks_whose_strides_and_stretches_are_segments) {
+    chain::types::Task task = order.live->task;
+    EXPECT_TRUE(judged_task(*programs, task));
+    for (const std::uint64_t stride : {1U, 2U, 4U}) {
+        task.spec.work.stride = stride;
+        EXPECT_EQ(judged_task(*programs, task).error().name, "tolerance.not_a_judged_task");
+    }
+    task.spec.work.stride = 2 * (kSteps + 1);
+    EXPECT_TRUE(judged_task(*programs, task));
+    task.spec.work.tranche = kSegments / 2 * (kSteps + 1);
+    EXPECT_EQ(judged_task(*programs, task).error().name, "tolerance.not_a_judged_task") << "twice as many rows";
+    const auto other = core::TaskPrograms::make({programs->programs[1], programs->programs[0]}, programs->plan.body());
+    if (other) EXPECT_FALSE(judged_task(*other, order.live->task));
+}
+
+// A publisher may be reading the words that another backend, or a replay, is about to replace.
+TEST_F(TolerantTraining, says_before_any_word_goes) {
+    std::set<std::size_t> told;
+    class AskingSteps final : public FastSteps {
+    public:
+        AskingSteps(std::set<std::size_t>& told, std::size_t slots) : told_(told), slots_(slots) {}
+        Status step(State&, const tensor::DataSource&, const tensor::Tensor&) override {
+            EXPECT_EQ(told_.size(), slots_);
+            told_.clear();
+            return {};
+        }
+
+    private:
+        std::set<std::size_t>& told_;
+        std::size_t slots_;
+    };
+    const MakeFastSteps make = [&](const tensor::Program& program) {
+        return std::make_unique<AskingSteps>(told, program.slots.size());
+    };
+    std::vector<Bytes> sets = training.data.sets();
+    sets.push_back(tolerance::encode_limits(kWide));
+    const tensor::MemoryData data(sets);
+    SeededRng rng(1);
+    const std::string file = options.datadir + "/rows";
+    std::filesystem::create_directories(options.datadir);
+    std::filesystem::remove(file);
+    auto steps = TolerantSteps::make({*programs, order.live->task, data, training.seed, FaultPlan{},
+                                      tensor::arith::Backend::scalar, nullptr, nullptr, make, 1, rng, file, false, 0});
+    ASSERT_TRUE(steps) << steps.error().to_string();
+    (*steps)->set_before_writing([&](std::size_t slot) { told.insert(slot); });
+    State state = *judge::first_state(judged, training.states.front());
+    for (std::uint64_t step = 1; step <= kSteps; ++step) ASSERT_TRUE((*steps)->run(state, step));
+    EXPECT_TRUE(told.empty());
+    ASSERT_TRUE((*steps)->run(state, kSteps + 1));
+    EXPECT_EQ(told.size(), judged.training.slots.size()) << "the checked segment begins anew";
+    EXPECT_EQ(judge::training_state(judged, state), canonical(1)) << "steps that do nothing are refused";
+}
+
+TEST_F(TolerantTraining, is_declined_where_the_first_state_is_another) {
+    const auto examined = [&] {
+        Board<TaskOrder, Examined> board(news);
+        ExamineJobs jobs(context, board);
+        board.give({{order.id(), order}});
+        (void)jobs.work();
+        return board.facts(order);
+    };
+    EXPECT_TRUE(examined().fit);
+    first_segment = 5;
+    set_limits(kWide);
+    InputStore fresh{InputLimits{}};
+    Context other{options,
+                  clock,
+                  fresh,
+                  stop,
+                  context.connect,
+                  std::make_unique<ContentNode>(contents),
+                  std::make_shared<ThreadPool>(1),
+                  std::make_unique<OsRng>()};
+    Board<TaskOrder, Examined> board(news);
+    ExamineJobs jobs(other, board);
+    board.give({{order.id(), order}});
+    (void)jobs.work();
+    EXPECT_TRUE(board.facts(order).unfit.starts_with("tolerance.bad_first_state")) << board.facts(order).unfit;
+}
+
 // Whatever the first state counts: a row is where the programs read it.
 TEST_F(TolerantTraining, writes_rows_where_the_program_reads_them) {
     constexpr tolerance::Limits kAny{kLargest, kLargest, kLargest, kLargest, kLargest, 0, kLargest};
