@@ -72,7 +72,17 @@ Status TolerantSteps::train(vm::tensor::State& state, std::uint64_t step) {
     }
     if (!segment_is_fast_) return run_canonical(state, step);
     about_to_write();
-    return fast_->step(state, data_, seed_);
+    const Status trained = fast_->step(state, data_, seed_);
+    if (trained) return {};
+    log::warning(Category::solver, "trained canonically from here on step={} reason={}", step,
+                 trained.error().to_string());
+    fast_.reset();
+    segment_is_fast_ = false;
+    about_to_write();
+    state = std::move(start_);
+    for (std::uint64_t each = step - (step - 1 - before_) % (task_.k + 1); each <= step; ++each)
+        QUERN_CHECK(run_canonical(state, each));
+    return {};
 }
 
 // The segment's steps before the judging one.

@@ -46,8 +46,8 @@ public:
     // What `parts` names outlives this. Errors: those of judged_task and ClaimedRows.
     [[nodiscard]] static Expected<std::unique_ptr<TolerantSteps>> make(const Parts& parts);
 
-    // As StepRunner::run, from the first step of a segment on. Errors: busy worker.stopped (cancelled); data that
-    // cannot be had (worker.no_data: the source says why); fs.*; those of FastSteps.
+    // As StepRunner::run, from the first step of a segment on. Where FastSteps fail it goes on canonically. Errors:
+    // busy worker.stopped (cancelled); data that cannot be had (worker.no_data: the source says why); fs.*.
     [[nodiscard]] Status run(vm::tensor::State& state, std::uint64_t step);
     // Before a slot's words change, or the slot goes: as the executor's.
     void set_before_writing(std::function<void(std::size_t slot)> hook);

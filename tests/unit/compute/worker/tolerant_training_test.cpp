@@ -35,6 +35,7 @@ struct Roughness {
     std::uint32_t first = 3;
     std::uint32_t later = 3;
     bool exact = false;
+    std::size_t fails_at = 0;  // this step, from 1 on; 0: none
 };
 class RoughSteps final : public FastSteps {
 public:
@@ -46,6 +47,7 @@ public:
           steps_(steps) {}
     Status step(State& state, const tensor::DataSource& data, const tensor::Tensor& seed) override {
         if (!executor_.step(state, data, seed)) return fail("test.no_data");
+        if (steps_ + 1 == roughness_.fails_at) return fail("torch.failed", "out of memory");
         const std::uint32_t bits = ++steps_ > kSteps ? roughness_.later : roughness_.first;
         for (std::size_t slot = 0; slot < classes_.size(); ++slot) {
             const bool is_exact = classes_[slot] == judge::Class::exact;
@@ -202,6 +204,19 @@ TEST_F(TolerantTraining, takes_the_canonical_result_where_it_gets_too_far_later)
     ASSERT_NE(trained.proof, nullptr);
     EXPECT_EQ(fast_steps, 2 * kSteps);
     EXPECT_EQ(*replay(proved()), 0U);
+}
+
+TEST_F(TolerantTraining, goes_on_canonically_where_a_step_fails) {
+    for (const std::size_t step : {1U, 6U}) {
+        roughness.fails_at = step;
+        (void)Workspace::remove_all_but(options.datadir, {});
+        fast_steps = 0;
+        trained = {};
+        train();
+        ASSERT_NE(trained.proof, nullptr) << step;
+        EXPECT_EQ(fast_steps, step - 1);
+        EXPECT_EQ(*replay(proved()), 0U) << step;
+    }
 }
 
 TEST_F(TolerantTraining, takes_the_canonical_result_where_an_exact_slot_is_wrong) {
