@@ -2,14 +2,13 @@
 // held-out data as it goes. The work is done in compute/program/measured_run.h and compute/torch; this file is the
 // command line.
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "base/fs.h"
 #include "base/json.h"
 #include "bin/out_of_memory.h"
+#include "bin/stop_signals.h"
 #include "bin/terminal.h"
 #include "compute/program/measured_run.h"
 #include "compute/program/model_file.h"
@@ -29,10 +28,6 @@ constexpr const char* kProgram = "quern-measure";
 constexpr std::size_t kMaxDataBytes = std::size_t{8} << 30;
 constexpr const char* kCanonical = "canonical";
 constexpr const char* kTorch = "torch";
-
-std::atomic<bool> stop_requested{false};
-
-void request_stop(int) { stop_requested = true; }
 
 struct Options {
     std::string arch;
@@ -123,11 +118,7 @@ int run(int argc, char** argv) {
         "Exit codes: 0 done, 1 failed, 2 wrong options.\n"};
     declare(app, options);
     if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
-    struct sigaction action {};
-    action.sa_handler = request_stop;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends it at once
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
+    stop_on_interrupt();
     const Status status = measure(options);
     return status ? 0 : complain(kProgram, status.error());
 }

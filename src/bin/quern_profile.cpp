@@ -1,14 +1,13 @@
 // quern-profile: the limits of a tolerance task, profiled on this machine: three backends of libtorch against the
 // canonical replay of the first segments. The work is done in compute/tolerance; this file is the command line.
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 
 #include "base/fs.h"
 #include "base/json.h"
 #include "bin/limits_json.h"
 #include "bin/out_of_memory.h"
+#include "bin/stop_signals.h"
 #include "bin/terminal.h"
 #include "bin/tolerance_options.h"
 #include "bin/torch_module.h"
@@ -25,10 +24,6 @@ namespace tensor = vm::tensor;
 namespace tolerance = compute::tolerance;
 
 constexpr const char* kProgram = "quern-profile";
-
-std::atomic<bool> stop_requested{false};
-
-void request_stop(int) { stop_requested = true; }
 
 struct Options {
     std::string arch;
@@ -124,11 +119,7 @@ int run(int argc, char** argv) {
         "Exit codes: 0 done, 1 failed, 2 wrong options.\n"};
     declare(app, options);
     if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
-    struct sigaction action {};
-    action.sa_handler = request_stop;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends it at once
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
+    stop_on_interrupt();
     const Status status = profile(options);
     return status ? 0 : complain(kProgram, status.error());
 }

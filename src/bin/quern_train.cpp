@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <iostream>
 
@@ -12,6 +10,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "bin/out_of_memory.h"
+#include "bin/stop_signals.h"
 #include "bin/task_options.h"
 #include "bin/terminal.h"
 #include "bin/tolerance_options.h"
@@ -28,10 +27,6 @@ namespace client = compute::client;
 
 constexpr const char* kProgram = "quern-train";
 constexpr int kNoNodeAnswers = 3;
-
-std::atomic<bool> stop_requested{false};
-
-void request_stop(int) { stop_requested = true; }
 
 struct Options {
     client::TrainOptions train;
@@ -173,11 +168,7 @@ int run(int argc, char** argv) {
     quiet.to_stderr = false;
     if (const Status done = log::configure(quiet); !done) return complain(kProgram, done.error(), kExitUsage);
 
-    struct sigaction action {};
-    action.sa_handler = request_stop;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends it at once
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
+    stop_on_interrupt();
 
     Screen screen(options.as_json);
     const client::Console console{[&](const client::Event& event) { screen.tell(event); }, ask};

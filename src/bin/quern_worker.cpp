@@ -1,14 +1,13 @@
 // quern-worker: the attached compute module. Bids and trains (solver), replays and reports (verifier), watches and
 // challenges (whistleblower), keeps fragments (custodian), talking to one node over JSON-RPC and its content store.
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <tuple>
 
 #include "base/http_client.h"
 #include "base/log.h"
 #include "base/websocket_client.h"
+#include "bin/stop_signals.h"
 #include "bin/terminal.h"
 #include "bin/torch_module.h"
 #include "bin/transfer_options.h"
@@ -24,10 +23,6 @@ namespace arith = vm::tensor::arith;
 using compute::worker::WorkerOptions;
 
 constexpr const char* kProgram = "quern-worker";
-
-std::atomic<bool> stop_requested{false};
-
-void request_stop(int) { stop_requested = true; }
 
 Expected<arith::Backend> backend_named(const std::string& name) {
     if (name == "auto") return arith::best_backend();
@@ -213,13 +208,10 @@ int main(int argc, char** argv) {
     auto key = crypto::load_key_file(options.key_file, raw.password_file);
     if (!key) return complain(kProgram, key.error());
 
-    struct sigaction action {};
-    action.sa_handler = request_stop;
-    sigaction(SIGINT, &action, nullptr);
-    sigaction(SIGTERM, &action, nullptr);
+    stop_on({SIGINT, SIGTERM});
     struct sigaction hangup {};
     sigaction(SIGHUP, nullptr, &hangup);
-    if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // its terminal is closed, and no nohup
+    if (hangup.sa_handler != SIG_IGN) stop_on({SIGHUP});  // its terminal is closed, and no nohup
     const Status status = compute::worker::run(options, std::move(*key), stop_requested);
     log::flush();
     return status ? 0 : complain(kProgram, status.error());
