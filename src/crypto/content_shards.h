@@ -38,6 +38,16 @@ struct ContentShards {
     [[nodiscard]] Hash32 id() const;  // of the whole
 };
 
+// What a content is stored as, its shards or, without a list, itself: put(id, first, size) of the bytes [first,
+// first + size), one after the other, until one fails. A list goes behind them: where it is, the shards are.
+template <class Put>
+[[nodiscard]] Status put_each(const ContentShards& content, const Put& put) {
+    if (!content.is_list()) return put(content.id(), std::uint64_t{0}, content.size);
+    for (std::size_t i = 0; i < content.tops.size(); ++i)
+        QUERN_CHECK(put(content.id_of(i), i * content.shard_bytes(), content.bytes_of(i)));
+    return {};
+}
+
 // The bytes of the longest list.
 inline constexpr std::size_t kMaxShardListBytes = 8 + Hash32::kSize * kMaxContentShards;
 [[nodiscard]] constexpr std::uint64_t content_shard_count(std::uint64_t size, unsigned level = kContentShardLevel) {

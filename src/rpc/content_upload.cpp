@@ -29,18 +29,14 @@ Expected<Hash32> put_file(Client& client, const std::string& path,
     QUERN_TRY(const crypto::ContentShards content, crypto::content_shards_of_file(path));
     std::ifstream file(path, std::ios::binary);
     if (!file) return fail("fs.cannot_open", path);
-    const Hash32 id = content.id();
-    if (!content.is_list()) {
-        QUERN_CHECK(put_part(client, file, 0, content.size, id));
-        return id;
-    }
-    for (std::size_t i = 0; i < content.tops.size(); ++i) {
-        QUERN_CHECK(put_part(client, file, i * content.shard_bytes(), content.bytes_of(i), content.id_of(i)));
-        if (on_shard) on_shard(i + 1, content.tops.size());
-    }
-    // Where the list is, the shards were before it.
-    QUERN_CHECK(client.put_shards(content));
-    return id;
+    std::size_t sent = 0;
+    QUERN_CHECK(crypto::put_each(content, [&](const Hash32& id, std::uint64_t first, std::uint64_t size) -> Status {
+        QUERN_CHECK(put_part(client, file, first, size, id));
+        if (content.is_list() && on_shard) on_shard(++sent, content.tops.size());
+        return {};
+    }));
+    if (content.is_list()) QUERN_CHECK(client.put_shards(content));
+    return content.id();
 }
 
 }  // namespace quern::rpc

@@ -43,13 +43,9 @@ Expected<ClaimedRows> ClaimedRows::open(const std::string& path, std::uint64_t b
 Status ClaimedRows::write(std::uint64_t number, BytesView row) {
     if (row.size() != row_bytes_ || number >= bytes_ / row_bytes_)
         return fail("worker.bad_rows", "row " + std::to_string(number));
-    for (std::size_t done = 0; done < row.size();) {
-        const ssize_t wrote =
-            ::pwrite(descriptor_, row.data() + done, row.size() - done, static_cast<off_t>(number * row_bytes_ + done));
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) return fs::fail_write(errno, "fs.write_failed", path_);
-        done += static_cast<std::size_t>(wrote);
-    }
+    if (::lseek(descriptor_, static_cast<off_t>(number * row_bytes_), SEEK_SET) < 0)
+        return fs::fail_write(errno, "fs.write_failed", path_);
+    QUERN_CHECK(fs::write_all(descriptor_, row, path_));
     if (::fdatasync(descriptor_) != 0) return fs::fail_write(errno, "fs.write_failed", path_);
     return {};
 }
@@ -68,7 +64,7 @@ bool ClaimedRows::read(std::uint64_t first, std::span<std::uint8_t> out) const {
 
 Expected<Hash32> ClaimedRows::put(NodeView& node) const {
     QUERN_TRY(const crypto::ContentShards content, crypto::content_shards_of_file(path_));
-    const auto part = [&](const Hash32& id, std::uint64_t first, std::uint64_t size) {
+    QUERN_CHECK(crypto::put_each(content, [&](const Hash32& id, std::uint64_t first, std::uint64_t size) {
         std::uint64_t done = 0;
         return node.put_stream(id, size, [&](std::span<std::uint8_t> target) -> Expected<std::size_t> {
             const auto next = static_cast<std::size_t>(std::min<std::uint64_t>(target.size(), size - done));
@@ -76,14 +72,8 @@ Expected<Hash32> ClaimedRows::put(NodeView& node) const {
             done += next;
             return next;
         });
-    };
-    if (!content.is_list()) {
-        QUERN_CHECK(part(content.id(), 0, content.size));
-        return content.id();
-    }
-    for (std::size_t i = 0; i < content.tops.size(); ++i)
-        QUERN_CHECK(part(content.id_of(i), i * content.shard_bytes(), content.bytes_of(i)));
-    QUERN_CHECK(node.put_shards(content));  // where the list is, the shards were before it
+    }));
+    if (content.is_list()) QUERN_CHECK(node.put_shards(content));
     return content.id();
 }
 
