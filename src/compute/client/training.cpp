@@ -65,9 +65,9 @@ std::uint64_t local_bytes(const program::TrainingPrograms& built) {
 }
 
 // Makes of the training the two programs of a judged task, its first state and its terms.
-Expected<Tolerant> judge(const TrainOptions& options, program::TrainingPrograms& built, std::uint64_t steps,
-                         tensor::State& initial, wallet::SpecOptions& files, const std::string& folder,
-                         const Console* console, const std::atomic<bool>* stop, std::uint64_t memory) {
+Expected<Tolerant> make_tolerant(const TrainOptions& options, program::TrainingPrograms& built, std::uint64_t steps,
+                                 tensor::State& initial, wallet::SpecOptions& files, const std::string& folder,
+                                 const Console* console, const std::atomic<bool>* stop, std::uint64_t memory) {
     if (built.programs.size() != 1)
         return fail("train.accumulates", options.model + " accumulates: in tolerance mode one program trains");
     program::BuiltProgram& training = built.programs.front();
@@ -122,7 +122,7 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     QUERN_CHECK(go_on());
     std::optional<Tolerant> tolerant;
     if (options.tolerance.on) {
-        QUERN_TRY(tolerant, judge(options, built, updates, initial, files, folder, console, stop, memory));
+        QUERN_TRY(tolerant, make_tolerant(options, built, updates, initial, files, folder, console, stop, memory));
     }
     QUERN_TRY(const Bytes first, program::write_first_state(built.programs.front().program, initial));
     QUERN_CHECK(go_on());

@@ -53,7 +53,6 @@ public:
     void set_before_writing(std::function<void(std::size_t slot)> hook);
 
     [[nodiscard]] const ClaimedRows& rows() const { return rows_; }
-    [[nodiscard]] bool is_fast() const { return fast_ != nullptr; }
 
 private:
     TolerantSteps(const Parts& parts, tolerance::judge::JudgedTask task, ClaimedRows rows);

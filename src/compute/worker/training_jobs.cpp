@@ -17,7 +17,9 @@ using chain::types::ClaimState;
 using log::Category;
 
 std::string progress_file(std::uint32_t stretch) { return "training-" + std::to_string(stretch) + ".rlp"; }
-std::string rows_file(std::uint32_t stretch) { return "claimed-" + std::to_string(stretch) + ".bin"; }
+std::string rows_path(const Workspace& workspace, std::uint32_t stretch) {
+    return workspace.directory() + "/claimed-" + std::to_string(stretch) + ".bin";
+}
 
 FaultPlan fault_of(const WorkerOptions& options) { return options.fault.solver_cheats() ? options.fault : FaultPlan{}; }
 
@@ -167,7 +169,7 @@ Status TrainingJobs::make_runner(Training& training) {
         return {};
     }
     const auto& program = training.inputs->programs.any();
-    const MakeFastSteps canonical;
+    const MakeFastSteps none;
     // Another executor's step, and the state with which its segment begins.
     training.fast_room = options.fast_steps
                              ? context_.inputs.hold(vm::tensor::step_bytes(program) + state_bytes(program), Duty::bound)
@@ -177,9 +179,8 @@ Status TrainingJobs::make_runner(Training& training) {
     QUERN_TRY(training.tolerant,
               TolerantSteps::make(
                   {training.inputs->programs, live.task, *training.data, training.seed, fault, options.backend,
-                   context_.pool.get(), &context_.stopping,
-                   training.fast_room == nullptr ? canonical : options.fast_steps, options.check_segments,
-                   *context_.rng, training.workspace.directory() + "/" + rows_file(live.claim.id.stretch),
+                   context_.pool.get(), &context_.stopping, training.fast_room == nullptr ? none : options.fast_steps,
+                   options.check_segments, *context_.rng, rows_path(training.workspace, live.claim.id.stretch),
                    training.step != chain::market::stretch_of(live).before, chain::market::stretch_of(live).before}));
     training.tolerant->set_before_writing(before_writing);
     return {};
@@ -238,10 +239,9 @@ Status TrainingJobs::forget_settled(Training& training) {
             training.saved.leaving.push_back(std::move(state));
         }
     QUERN_CHECK(save(training));
-    const std::string directory = training.workspace.directory() + "/";
-    const std::string rows = directory + rows_file(stretch - chain::types::kMaxUnsettled);
+    const std::string rows = rows_path(training.workspace, stretch - chain::types::kMaxUnsettled);
     if (fs::exists(rows)) QUERN_CHECK(fs::remove_file(rows));
-    return fs::remove_file(directory + name);
+    return fs::remove_file(training.workspace.directory() + "/" + name);
 }
 
 Status TrainingJobs::regenerate(Training& training) {
@@ -483,8 +483,7 @@ Expected<Hash32> TrainingJobs::put_rows(const Training& training) {
     QUERN_TRY(const auto plan, core::TaskPlan::decode(live.task.spec.plan));
     const std::uint64_t bytes = vm::tensor::data_bytes(plan.header().data.back());
     QUERN_TRY(const auto rows,
-              ClaimedRows::open(training.workspace.directory() + "/" + rows_file(live.claim.id.stretch), bytes, bytes,
-                                false));
+              ClaimedRows::open(rows_path(training.workspace, live.claim.id.stretch), bytes, bytes, false));
     return rows.put(*context_.node);
 }
 
