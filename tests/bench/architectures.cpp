@@ -17,16 +17,10 @@ Architecture transformer(const TransformerSpec& spec, std::uint32_t batch) {
 Architecture reference_transformer() { return transformer({4, 128, 4, 128, 4, 98}, 32); }
 
 Architecture image_network(const std::vector<std::uint32_t>& channels, bool halved_at_end) {
-    constexpr std::uint32_t kImages = 256;
     const Window2d three{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
     const PoolLayer halved{PoolLayer::Kind::max, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}};
-    Architecture architecture = test::demo_architecture(1);
-    LayersSpec& model = architecture.model.emplace<LayersSpec>();
-    model.input = LayersSpec::Input::image;
-    model.image = {32, 32};
-    model.channels = 3;
-    model.scale = 1.0F / 256;
-    model.outputs = 10;
+    Architecture architecture = test::image_architecture({32, 32}, 10, 256);
+    auto& model = std::get<LayersSpec>(architecture.model);
     for (std::size_t i = 0; i < channels.size(); ++i) {
         model.layers.emplace_back(ConvLayer{channels[i], three});
         model.layers.emplace_back(Activation::relu);
@@ -34,7 +28,6 @@ Architecture image_network(const std::vector<std::uint32_t>& channels, bool halv
     }
     model.layers.emplace_back(GlobalPoolLayer{});
     model.layers.emplace_back(LinearLayer{10});
-    architecture.data = {{vm::tensor::DataType::u8, kImages * model.input_size()}, {vm::tensor::DataType::u8, kImages}};
     architecture.batch = 32;
     return architecture;
 }

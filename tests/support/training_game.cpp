@@ -70,6 +70,20 @@ compute::program::Architecture demo_architecture(std::uint32_t windows) {
     return architecture;
 }
 
+compute::program::Architecture image_architecture(compute::program::Extent2d size, std::uint32_t classes,
+                                                  std::uint32_t images) {
+    using namespace compute::program;
+    Architecture architecture = demo_architecture(1);
+    auto& model = architecture.model.emplace<LayersSpec>();
+    model.input = LayersSpec::Input::image;
+    model.image = size;
+    model.channels = 3;
+    model.scale = 1.0F / 256;
+    model.outputs = classes;
+    architecture.data = {{vm::tensor::DataType::u8, images * model.input_size()}, {vm::tensor::DataType::u8, images}};
+    return architecture;
+}
+
 Training train(const compute::program::Architecture& architecture, std::uint64_t steps, const TrainOptions& options) {
     Training training;
     training.built = must(compute::program::build_training_program(architecture), "training program");

@@ -36,6 +36,11 @@ struct Training {
 // What contrib/demo.sh trains: two layers, width 64, context 64, batch 16, AdamW.
 [[nodiscard]] compute::program::Architecture demo_architecture(std::uint32_t windows);
 
+// A network of layers over images of three colours, as bytes, in classes; its layers are still to be named. `images`:
+// of the data set.
+[[nodiscard]] compute::program::Architecture image_architecture(compute::program::Extent2d size, std::uint32_t classes,
+                                                                std::uint32_t images);
+
 struct TrainOptions {
     vm::tensor::arith::Backend backend = vm::tensor::arith::Backend::scalar;
     ThreadPool* pool = nullptr;

@@ -46,16 +46,10 @@ compute::program::Architecture convolution() {
     using namespace compute::program;
     const Window2d three{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
     const PoolLayer halved{PoolLayer::Kind::max, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}};
-    Architecture architecture = test::demo_architecture(1);
-    LayersSpec& model = architecture.model.emplace<LayersSpec>();
-    model.input = LayersSpec::Input::image;
-    model.image = {16, 16};
-    model.channels = 3;
-    model.scale = 1.0F / 256;
-    model.outputs = 2;
+    Architecture architecture = test::image_architecture({16, 16}, 2, 512);
+    auto& model = std::get<LayersSpec>(architecture.model);
     model.layers = {ConvLayer{16, three}, BatchNormLayer{}, Activation::relu,  halved,        ConvLayer{32, three},
                     BatchNormLayer{},     Activation::relu, GlobalPoolLayer{}, LinearLayer{2}};
-    architecture.data = {{vm::tensor::DataType::u8, 512 * model.input_size()}, {vm::tensor::DataType::u8, 512}};
     architecture.optimizer.weight_decay = 0;
     return architecture;
 }
