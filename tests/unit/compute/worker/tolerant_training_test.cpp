@@ -280,7 +280,8 @@ TEST_F(TolerantTraining, is_of_tasks_whose_strides_and_stretches_are_segments) {
     task.spec.work.tranche = kSegments / 2 * (kSteps + 1);
     EXPECT_EQ(judged_task(*programs, task).error().name, "tolerance.not_a_judged_task") << "twice as many rows";
     const auto other = core::TaskPrograms::make({programs->programs[1], programs->programs[0]}, programs->plan.body());
-    if (other) EXPECT_FALSE(judged_task(*other, order.live->task));
+    ASSERT_TRUE(other);
+    EXPECT_FALSE(judged_task(*other, order.live->task));
 }
 
 // A publisher may be reading the words that another backend, or a replay, is about to replace.
