@@ -6,6 +6,7 @@
 
 #include "bin/task_options.h"
 #include "bin/terminal.h"
+#include "bin/tolerance_task.h"
 #include "chain/params/params.h"
 #include "chain/types/json_codec.h"
 #include "quern_version.h"
@@ -152,15 +153,22 @@ Status sign_json(const Options& options) {
 
 // --- Tasks -----------------------------------------------------------------------------------------------------------
 
+// What solvers can take, so far as the files say it.
+Expected<types::TaskSubmitPayload> build_task(const wallet::SpecOptions& options) {
+    QUERN_TRY(auto spec, wallet::build_spec(options));
+    QUERN_CHECK(check_tolerance_task(options, spec));
+    return spec;
+}
+
 Status show_price(const Options& options) {
-    QUERN_TRY(const auto spec, wallet::build_spec(options.spec));
+    QUERN_TRY(const auto spec, build_task(options.spec));
     QUERN_TRY(const wallet::Price price, wallet::price_of(spec, options.spec));
     print(price.json);
     return {};
 }
 
 Status show_spec(const Options& options) {
-    QUERN_TRY(const auto spec, wallet::build_spec(options.spec));
+    QUERN_TRY(const auto spec, build_task(options.spec));
     QUERN_CHECK(wallet::price_of(spec, options.spec));
     print(types::to_json(spec));
     return {};
@@ -176,7 +184,7 @@ Status ask_for_piece(const Options& options) {
 }
 
 Status submit_task(const Options& options) {
-    QUERN_TRY(const auto spec, wallet::build_spec(options.spec));
+    QUERN_TRY(const auto spec, build_task(options.spec));
     QUERN_TRY(const wallet::Price price, wallet::price_of(spec, options.spec));
     const auto qrn = [](const Uint256& grains) { return wallet::in_qrn(grains); };
     std::fprintf(stderr, "escrow %s QRN%s (reward up to %s, verifiers %s, custodians %s, tax %s, deposit %s)\n",

@@ -137,7 +137,11 @@ Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
     const std::size_t claimed = core::claims_data(spec) ? 1 : 0;  // of the solver's
     if (options.data.size() + claimed != wanted.size())
         return fail("task.wrong_data_size", std::to_string(options.data.size()) + " data files, the program reads " +
-                                                std::to_string(wanted.size() - std::min(claimed, wanted.size())));
+                                                std::to_string(wanted.size() - std::min(claimed, wanted.size())) +
+                                                (claimed != 0 ? " and what the solver claims (--tolerance)" : "") +
+                                                (claimed == 0 && options.data.size() + 1 == wanted.size()
+                                                     ? "; is it a tolerance task? --tolerance"
+                                                     : ""));
     spec.data_roots.clear();
     for (std::size_t i = 0; i < options.data.size(); ++i) {
         // Of any size: never in memory as a whole.

@@ -10,17 +10,9 @@ namespace quern::compute::worker {
 using log::Category;
 
 Expected<tolerance::judge::JudgedTask> judged_task(const core::TaskPrograms& programs, const chain::types::Task& task) {
-    QUERN_TRY(auto judged, tolerance::judge::recognise(programs));
-    const std::uint64_t segment = judged.k + 1;
     const auto& work = task.spec.work;
-    const auto not_judged = [](std::string what) { return fail("tolerance.not_a_judged_task", std::move(what)); };
-    // A solver has no canonical state but at the ends of segments.
-    if (work.stride % segment != 0)
-        return not_judged("strides of " + std::to_string(work.stride) + " steps, segments of " +
-                          std::to_string(segment));
-    if (judged.programs.rows * segment != chain::market::tranche_steps(programs.plan.steps(), work.tranche))
-        return not_judged(std::to_string(judged.programs.rows) + " rows for the segments of a stretch");
-    return judged;
+    return tolerance::judge::recognise(programs, work.stride,
+                                       chain::market::tranche_steps(programs.plan.steps(), work.tranche));
 }
 
 Expected<std::unique_ptr<TolerantSteps>> TolerantSteps::make(const Parts& parts) {

@@ -273,6 +273,17 @@ Expected<JudgedTask> recognise(const core::TaskPrograms& task) {
     return result;
 }
 
+Expected<JudgedTask> recognise(const core::TaskPrograms& task, std::uint64_t stride, std::uint64_t stretch_steps) {
+    QUERN_TRY(JudgedTask judged, recognise(task));
+    const std::uint64_t segment = judged.k + 1;
+    if (stride % segment != 0)
+        return not_judged("strides of " + std::to_string(stride) + " steps, segments of " + std::to_string(segment));
+    if (judged.programs.rows * segment != stretch_steps)
+        return not_judged(std::to_string(judged.programs.rows) + " rows, but " + std::to_string(stretch_steps) +
+                          " steps of a stretch, in segments of " + std::to_string(segment));
+    return judged;
+}
+
 Expected<State> state_after(const JudgedPrograms& programs, const State& checkpoint, std::uint64_t segments) {
     if (checkpoint.size() != programs.training_slots)
         return fail("executor.bad_state", "a checkpoint has another number of slots than the training");

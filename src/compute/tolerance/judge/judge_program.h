@@ -94,6 +94,10 @@ struct JudgedTask {
 };
 // The same of a task, with its plan.
 [[nodiscard]] Expected<JudgedTask> recognise(const core::TaskPrograms& task);
+// The same of one that solvers take: strides of `stride` steps end where segments do, since a solver has no canonical
+// state elsewhere, and a stretch of so many steps has a row for each of its segments.
+[[nodiscard]] Expected<JudgedTask> recognise(const core::TaskPrograms& task, std::uint64_t stride,
+                                             std::uint64_t stretch_steps);
 
 // The state of the judged task after `segments` segments of a stretch, none refused, the last of which ended in this
 // checkpoint of the training: what a solver's roots are of. Error executor.bad_state.

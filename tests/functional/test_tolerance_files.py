@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The files of a tolerance task: what no solver would take is refused before anything is signed."""
+import json
+import os
+import shutil
+import struct
+import unittest
+
+import framework
+from quern.market import TextJob
+from test_cli_wallet import command
+
+SEGMENT, SEGMENTS = 3, 6
+NAN = float("nan")
+WIDE = [1e-2, 1e-2, 1e-2, 1e-2, 0.0, 0.0, 1e30]
+
+
+class ToleranceFiles(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = framework.temporary_directory("quern-tolerance-files-")
+        cls.limits = cls.file("wide.f32", WIDE)
+        cls.job = TextJob(os.path.join(cls.directory, "job"), None, framework.licence_texts()[:2], layers=1, d_model=32,
+                          context=32, batch=4, total_steps=40, tolerance=(SEGMENT, SEGMENTS, cls.limits))
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.directory)
+
+    @classmethod
+    def file(cls, name, numbers):
+        path = os.path.join(cls.directory, name)
+        with open(path, "wb") as out:
+            out.write(struct.pack(f"<{len(numbers)}f", *numbers))
+        return path
+
+    def price(self, segments=SEGMENTS, plan=None, programs=None, init=None, limits=None, data=None, stride=SEGMENT + 1,
+              tolerance=True, more=()):
+        """What quern-wallet says of the task, with other files or options."""
+        options = ["--plan", plan or json.dumps([[segments, [[SEGMENT, [0]], 1]]]), "--init", init or self.job.init,
+                   "--interval", SEGMENT + 1, "--stride", stride, "--price-cap", 1000,
+                   *(["--tolerance"] if tolerance else []), *more]
+        for file in programs or self.job.programs:
+            options += ["--program", file]
+        for file in data or [self.job.data[0], limits or self.limits]:
+            options += ["--data", file]
+        return command("quern-wallet", "price", *options)
+
+    def assert_refused(self, done, *texts):
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for text in texts:
+            self.assertIn(text, done.stderr)
+
+    def with_slot(self, name, word):
+        """The first state, where a slot of one word is another."""
+        with open(self.job.init, "rb") as file:
+            state = bytearray(file.read())
+        length = struct.unpack_from("<Q", state)[0]
+        begin = 8 + length + json.loads(state[8:8 + length])[name]["data_offsets"][0]
+        state[begin:begin + 4] = struct.pack("<i", word)
+        path = os.path.join(self.directory, "state.safetensors")
+        with open(path, "wb") as out:
+            out.write(state)
+        return path
+
+    def test_a_task_that_solvers_take_has_a_price(self):
+        done = self.price()
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_task_that_no_solver_takes_has_none(self):
+        refused = "tolerance.not_a_judged_task"
+        self.assert_refused(self.price(stride=1), refused, "strides of 1 steps")
+        self.assert_refused(self.price(segments=SEGMENTS + 1), refused, "6 rows")
+        self.assert_refused(self.price(programs=self.job.programs[::-1]), refused)
+        self.assert_refused(self.price(plan="[[24,[0]]]", programs=self.job.programs[:1]), refused, "1 programs")
+        self.assert_refused(self.price(more=["--tranche", 12]), refused, "12 steps of a stretch")
+        self.assert_refused(self.price(init=self.with_slot("judge.accepted", 0)), "tolerance.bad_first_state",
+                            "judge.accepted")
+        self.assert_refused(self.price(tolerance=False), "task.wrong_data_size", "--tolerance")
+
+    def test_limits_that_are_none_have_no_price(self):
+        for name, numbers in (("nan.f32", [NAN, *WIDE[1:]]), ("turned.f32", [*WIDE[:5], 2.0, 1.0])):
+            path = self.file(name, numbers)
+            self.assert_refused(self.price(limits=path), "tolerance.bad_limits", path)
+
+
+if __name__ == "__main__":
+    framework.main()
