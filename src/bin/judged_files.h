@@ -75,7 +75,7 @@ inline Expected<json::Value> write_program(const vm::tensor::Program& program, c
 
 // The limits as numbers, and the file's root as a data tensor.
 inline Expected<json::Value> describe_limits(const std::string& path) {
-    QUERN_TRY(const Bytes file, fs::read_file(path, compute::tolerance::kLimitBytes));
+    QUERN_TRY(const Bytes file, read_limits(path));
     auto limits = compute::tolerance::decode_limits(file);
     if (!limits) return detailed(limits.error(), path + ": " + limits.error().detail);
     return json_of(*limits);

@@ -3,11 +3,21 @@
 
 #include <cmath>
 
+#include "base/fs.h"
 #include "base/json.h"
 #include "compute/tolerance/limits.h"
 #include "crypto/content_id.h"
 
 namespace quern {
+
+// The file's bytes. Errors: tolerance.bad_limits (a larger file), fs.*.
+inline Expected<Bytes> read_limits(const std::string& path) {
+    QUERN_TRY(const std::uint64_t bytes, fs::file_size(path));
+    if (bytes > compute::tolerance::kLimitBytes)
+        return fail("tolerance.bad_limits", path + ": " + std::to_string(bytes) + " bytes, not " +
+                                                std::to_string(compute::tolerance::kLimitBytes));
+    return fs::read_file(path, compute::tolerance::kLimitBytes);
+}
 
 // A number, or null of what JSON has no number for.
 inline json::Value number_of(std::uint32_t word) {

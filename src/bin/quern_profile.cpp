@@ -1,7 +1,10 @@
 // quern-profile: the limits of a tolerance task, profiled on this machine: three backends of libtorch against the
 // canonical replay of the first segments. The work is done in compute/tolerance; this file is the command line.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/fs.h"
 #include "base/json.h"
@@ -77,7 +80,21 @@ Expected<std::vector<Bytes>> read_sets(const Options& options, const tensor::Pro
     return read;
 }
 
+// That the limits can be written, before hours of profiling.
+Status check_writable(const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code problem;
+    if (std::filesystem::is_directory(path, problem))
+        return fail("tolerance.no_limits_file", path + " is a folder, not a file to write");
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+        return fail("tolerance.no_limits_file", path + ": nothing can be written there");
+    return {};
+}
+
 Status profile(const Options& options) {
+    const tolerance::Terms terms = options.terms.of(options.segments);
+    QUERN_CHECK(tolerance::check_terms(terms));
+    QUERN_CHECK(check_writable(options.limits));
     QUERN_TRY(const compute::program::Architecture architecture, compute::program::read_architecture(options.arch));
     QUERN_TRY(const compute::program::BuiltProgram built, compute::program::build_training_program(architecture));
     QUERN_TRY(const tolerance::distance::SegmentPrograms segment,
@@ -90,19 +107,24 @@ Status profile(const Options& options) {
     if (profilers.empty()) return fail("tolerance.no_torch", "this machine has no libtorch to profile");
     const Cancellation stop([] { return stop_requested.load(); });
     tolerance::profile::Meter meter(built.program, segment, data, seed, &pool, &stop);
-    QUERN_TRY(const auto profiles,
-              tolerance::profile::profile_segments(
-                  meter, profilers, compute::program::initial_state(built, options.seed), options.k, options.profiled,
-                  [](const tolerance::profile::Profiler& profiler, const tolerance::Measured& measured,
-                     std::uint64_t done, std::uint64_t all) {
-                      json::Value line = json_of(measured);
-                      line.set("profiler", profiler.name);
-                      line.set("done", done);
-                      line.set("all", all);
-                      std::printf("%s\n", line.dump().c_str());
-                      std::fflush(stdout);
-                  }));
-    QUERN_TRY(const tolerance::Limits limits, tolerance::derive_limits(profiles, options.terms.of(options.segments)));
+    const std::size_t backends = profilers.size();
+    const auto measured_one = [&](const tolerance::profile::Profiler& profiler, const tolerance::Measured& measured,
+                                  std::uint64_t done, std::uint64_t all) {
+        json::Value line = json_of(measured);
+        line.set("profiler", profiler.name);
+        line.set("segment", (done - 1) / backends + 1);
+        line.set("k", options.k);
+        line.set("done", done);
+        line.set("all", all);
+        std::printf("%s\n", line.dump().c_str());
+        std::fflush(stdout);
+    };
+    const auto profiles =
+        tolerance::profile::profile_segments(meter, profilers, compute::program::initial_state(built, options.seed),
+                                             options.k, options.profiled, measured_one);
+    if (!profiles && stop.requested()) return fail("tolerance.stopped", "no limits were written");
+    if (!profiles) return fail(profiles.error());
+    QUERN_TRY(const tolerance::Limits limits, tolerance::derive_limits(*profiles, terms));
     QUERN_CHECK(fs::write_file_atomic(options.limits, tolerance::encode_limits(limits)));
     json::Value told = json_of(limits);
     told.set("limits", options.limits);

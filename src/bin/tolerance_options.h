@@ -2,11 +2,27 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <system_error>
 #include <tuple>
 
 #include "compute/tolerance/profile/profile.h"
 
 namespace quern {
+
+// A finite number from 0 on. CLI::NonNegativeNumber takes infinities and NaN, and its message is 309 digits long.
+[[nodiscard]] inline CLI::Validator finite_number() {
+    return {[](const std::string& text) -> std::string {
+                float number = 0;
+                const char* const last = text.data() + text.size();
+                const auto [end, error] = std::from_chars(text.data(), last, number);
+                const bool good = error == std::errc() && end == last && std::isfinite(number) && number >= 0;
+                return good ? std::string() : text + " is no finite number from 0 on";
+            },
+            "NUMBER"};
+}
 
 inline void add_tolerance_terms(CLI::App& app, compute::tolerance::profile::TermNumbers& terms, CLI::Option* mode) {
     for (const auto& [name, target, text] :
@@ -17,7 +33,7 @@ inline void add_tolerance_terms(CLI::App& app, compute::tolerance::profile::Term
           std::tuple{"--allow-linf", &terms.linf, "of linf"},
           std::tuple{"--allow-moments", &terms.moments, "of moments"},
           std::tuple{"--allow-rest", &terms.rest, "of the loss and of running statistics"}}) {
-        CLI::Option* option = app.add_option(name, *target, text)->check(CLI::NonNegativeNumber)->capture_default_str();
+        CLI::Option* option = app.add_option(name, *target, text)->check(finite_number())->capture_default_str();
         if (mode != nullptr) option->needs(mode);
     }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/fs.h"
+#include "bin/limits_json.h"
 #include "chain/market/work.h"
 #include "compute/core/task_spec.h"
 #include "compute/program/state_file.h"
@@ -21,11 +22,7 @@ namespace quern {
     if (!core::claims_data(spec)) return {};
     if (!options.data.empty()) {
         const std::string& path = options.data.back();
-        QUERN_TRY(const std::uint64_t bytes, fs::file_size(path));
-        if (bytes != compute::tolerance::kLimitBytes)
-            return fail("tolerance.bad_limits", path + ": " + std::to_string(bytes) + " bytes, not " +
-                                                    std::to_string(compute::tolerance::kLimitBytes));
-        QUERN_TRY(const Bytes file, fs::read_file(path, compute::tolerance::kLimitBytes));
+        QUERN_TRY(const Bytes file, read_limits(path));
         QUERN_CHECK(wallet::named(path, compute::tolerance::decode_limits(file)));
     }
     if (options.programs.empty()) return {};

@@ -82,6 +82,23 @@ class ToleranceFiles(unittest.TestCase):
         for name, numbers in (("nan.f32", [NAN, *WIDE[1:]]), ("turned.f32", [*WIDE[:5], 2.0, 1.0])):
             path = self.file(name, numbers)
             self.assert_refused(self.price(limits=path), "tolerance.bad_limits", path)
+        self.assert_refused(self.price(limits=self.file("long.f32", [*WIDE, 1.0])), "task.wrong_data_size")
+
+    def test_terms_are_looked_at_before_anything_is_profiled(self):
+        def profile(*options, limits="limits.f32"):
+            return command("quern-profile", "--arch", self.job.arch, "--data", self.job.data[0], "--tolerance", SEGMENT,
+                           "--segments", SEGMENTS, "--limits", os.path.join(self.directory, limits), *options)
+
+        for option, value in (("--cap", "nan"), ("--cap", "-1"), ("--cap", "x"), ("--range", "inf"), ("--allow-l2", "1e39")):
+            done = profile(option, value)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"{value} is no finite number from 0 on", done.stderr)
+        for done, *texts in ((profile("--cap", 0), "tolerance.bad_terms", "cap is 0"),
+                             (profile("--range", 0.5), "tolerance.bad_terms", "range is 0.5"),
+                             (profile(limits="none/limits.f32"), "tolerance.no_limits_file"),
+                             (profile(limits="."), "tolerance.no_limits_file")):
+            self.assert_refused(done, *texts)
+            self.assertEqual(done.stdout, "")
 
 
 if __name__ == "__main__":

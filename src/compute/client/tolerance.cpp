@@ -100,12 +100,21 @@ Expected<Tolerant> prepare_tolerance(const TrainOptions& options, const program:
     task.training = training.program;
     task.k = work.interval != 0 ? work.interval : default_interval(steps, 1);
     if (task.k == 0 || steps % task.k != 0 || work.tranche % task.k != 0)
-        return fail("train.uneven", std::to_string(steps) + " steps, tranches of " + std::to_string(work.tranche) +
+        return fail("train.uneven", std::to_string(steps) + " steps" +
+                                        (work.tranche == 0 ? "" : ", tranches of " + std::to_string(work.tranche)) +
                                         ": not of whole segments of " + std::to_string(task.k));
     task.segments = steps / task.k;
+    if (task.segments == 1 && work.interval == 0 && !options.local && console != nullptr)
+        console->tell(
+            {"oneSegment", json::Value::object({{"steps", steps}}),
+             std::to_string(steps) +
+                 " steps have no divisor for segments of a good length: one segment of all, "
+                 "which each verifier replays whole and for which a solver has one --heartbeat-s; other --steps, "
+                 "or --interval, make more"});
     const std::uint64_t rows = work.tranche != 0 ? work.tranche / task.k : task.segments;
     QUERN_TRY(task.programs, tolerance::judge::build_judged_programs(training.program, rows, options.tolerance.loose));
     const tolerance::Terms terms = options.tolerance.terms.of(task.segments);
+    QUERN_CHECK(tolerance::check_terms(terms));
     QUERN_TRY(task.limits, limits_path(options, training.program, task, terms, folder));
     if (fs::exists(task.limits)) {
         QUERN_TRY(const Bytes kept, fs::read_file(task.limits, tolerance::kLimitBytes));

@@ -21,7 +21,8 @@ struct Tolerant {
 };
 
 // `steps` of the training, in segments of the interval that the options give, else of the default one; a tranche is
-// counted in steps of the training, too. `initial` is the training's. Events: profiling (passing), limits. Errors:
+// counted in steps of the training, too. `initial` is the training's. Events: oneSegment (the steps
+// have no divisor for more), profiling (passing), limits. Errors:
 // train.uneven (the interval does not divide the steps, or the tranche is no multiple of it), train.no_backends (the
 // program that this runs in has none but the canonical one), train.stopped, those of build_judged_programs(),
 // profile_segments() and derive_limits(), fs.*.

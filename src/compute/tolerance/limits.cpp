@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "vm/tensor/arith/soft_float.h"
 
@@ -51,15 +54,16 @@ constexpr std::uint32_t kRoundingShare = 0x3a800000;  // 2^-10
     return share == 0 ? 0 : share - 1;
 }
 
-[[nodiscard]] Status check_terms(const Terms& terms) {
-    if (!is_positive(terms.cap) || !is_positive(terms.history_cap)) return fail("tolerance.bad_terms", "caps");
-    if (!is_positive(terms.range) || terms.range < kOne) return fail("tolerance.bad_terms", "range of movements");
-    const Allowance& allowed = terms.allowance;
-    for (const std::uint32_t each : {allowed.l2, allowed.linf, allowed.moments, allowed.rest})
-        if (each >= kInfinity) return fail("tolerance.bad_terms", "an allowance");
-    if (terms.segments < 1 || terms.segments > kMaxLimitedSegments)
-        return fail("tolerance.bad_terms", std::to_string(terms.segments) + " segments");
-    return {};
+// As people write it, the same on each machine.
+[[nodiscard]] std::string text_of(std::uint32_t word) {
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), __builtin_bit_cast(float, word));
+    return {text.data(), end.ptr};
+}
+
+[[nodiscard]] Status check_term(std::string_view name, std::uint32_t word, bool good, std::string_view wanted) {
+    if (good) return {};
+    return fail("tolerance.bad_terms", std::string(name) + " is " + text_of(word) + ", not " + std::string(wanted));
 }
 
 [[nodiscard]] Status check_profiles(std::span<const Profile> profiles) {
@@ -76,7 +80,29 @@ constexpr std::uint32_t kRoundingShare = 0x3a800000;  // 2^-10
             &Limits::loose, &Limits::least_movement, &Limits::most_movement};
 }
 
+[[nodiscard]] constexpr std::array<std::string_view, kLimitBytes / 4> limit_names() {
+    return {"l2", "linf", "moments", "rest", "loose", "least movement", "most movement"};
+}
+
 }  // namespace
+
+Status check_terms(const Terms& terms) {
+    constexpr std::string_view kAbove = "a finite number above 0";
+    QUERN_CHECK(check_term("cap", terms.cap, is_positive(terms.cap), kAbove));
+    QUERN_CHECK(check_term("history-cap", terms.history_cap, is_positive(terms.history_cap), kAbove));
+    QUERN_CHECK(
+        check_term("range", terms.range, is_positive(terms.range) && terms.range >= kOne, "a finite number from 1 on"));
+    const Allowance& allowed = terms.allowance;
+    for (const auto& [name, word] : {std::pair<std::string_view, std::uint32_t>{"allow-l2", allowed.l2},
+                                     {"allow-linf", allowed.linf},
+                                     {"allow-moments", allowed.moments},
+                                     {"allow-rest", allowed.rest}})
+        QUERN_CHECK(check_term(name, word, word < kInfinity, "a finite number from +0 on"));
+    if (terms.segments < 1 || terms.segments > kMaxLimitedSegments)
+        return fail("tolerance.bad_terms",
+                    std::to_string(terms.segments) + " segments, not 1 to " + std::to_string(kMaxLimitedSegments));
+    return {};
+}
 
 Bytes encode_limits(const Limits& limits) {
     Bytes bytes;
@@ -87,16 +113,20 @@ Bytes encode_limits(const Limits& limits) {
 }
 
 Expected<Limits> decode_limits(BytesView bytes) {
-    if (bytes.size() != kLimitBytes) return fail("tolerance.bad_limits", std::to_string(bytes.size()) + " bytes");
+    if (bytes.size() != kLimitBytes)
+        return fail("tolerance.bad_limits",
+                    std::to_string(bytes.size()) + " bytes, not " + std::to_string(kLimitBytes));
     Limits limits;
     std::size_t at = 0;
     for (const auto word : limit_words()) {
         for (unsigned byte = 0; byte < 4; ++byte) limits.*word |= std::uint32_t{bytes[at++]} << (8 * byte);
         if (limits.*word >= kInfinity)
-            return fail("tolerance.bad_limits", "number " + std::to_string(at / 4 - 1) + " is none from +0 on");
+            return fail("tolerance.bad_limits", std::string(limit_names()[at / 4 - 1]) + " is " +
+                                                    text_of(limits.*word) + ", not a finite number from +0 on");
     }
     if (limits.least_movement > limits.most_movement)
-        return fail("tolerance.bad_limits", "the least movement is above the most");
+        return fail("tolerance.bad_limits", "the least movement, " + text_of(limits.least_movement) +
+                                                ", is above the most, " + text_of(limits.most_movement));
     return limits;
 }
 
@@ -132,7 +162,10 @@ Expected<Limits> derive_limits(std::span<const Profile> profiles, const Terms& t
         if (bound >= kInfinity) return fail("tolerance.not_reproducible", "a bound is not finite");
     if (!is_positive(limits.least_movement)) return fail("tolerance.not_reproducible", "nothing moves");
     const std::uint32_t cap = std::min(terms.cap, share_of(terms.history_cap, terms.segments));
-    if (cap < middle_of(profiles, Measure::l2)) return fail("tolerance.cap_too_low", "below the noise of profilers");
+    const std::uint32_t noise = middle_of(profiles, Measure::l2);
+    if (cap < noise)
+        return fail("tolerance.cap_too_low", "the cap of a segment, " + text_of(cap) +
+                                                 ", is below the median noise of profilers, " + text_of(noise));
     limits.l2 = std::min(limits.l2, cap);
     return limits;
 }

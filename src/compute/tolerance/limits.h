@@ -74,7 +74,11 @@ inline constexpr std::size_t kLimitBytes = 28;
 // on, or a least movement above the most.
 [[nodiscard]] Expected<Limits> decode_limits(BytesView bytes);
 
-// Errors: tolerance.bad_terms; tolerance.wrong_profilers (fewer or more than the bounds above, of profilers or of a
+// Whether they are as Terms says: before anybody profiles, which takes long. Error tolerance.bad_terms, with the name
+// and the value of what is wrong.
+[[nodiscard]] Status check_terms(const Terms& terms);
+
+// Errors: those of check_terms(); tolerance.wrong_profilers (fewer or more than the bounds above, of profilers or of a
 // profiler's segments); tolerance.not_reproducible (a bound or the movement is no finite number above +0, as when most
 // profilers could not reproduce themselves); tolerance.cap_too_low (a cap lies below the median noise
 // of the median profiler, so that honest solvers would be refused).

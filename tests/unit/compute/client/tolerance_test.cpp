@@ -112,6 +112,18 @@ TEST_F(ToleranceTest, stretches_have_rows_of_their_own) {
     EXPECT_EQ(training->spec.work.tranche, 25U);
 }
 
+TEST_F(ToleranceTest, tells_that_there_is_one_segment_alone) {
+    options_.updates = 23;
+    ASSERT_TRUE(prepare_told());
+    EXPECT_EQ(told("oneSegment"), 1U);
+    options_.updates = 22;
+    ASSERT_TRUE(prepare_told());
+    EXPECT_EQ(told("oneSegment"), 0U);
+    options_.terms.defaults.work.interval = 22;
+    ASSERT_TRUE(prepare_told());
+    EXPECT_EQ(told("oneSegment"), 0U) << "it was asked for";
+}
+
 TEST_F(ToleranceTest, says_what_it_cannot_make) {
     const auto error = [&] { return prepare_told().error(); };
     auto& work = options_.terms.defaults.work;
@@ -124,6 +136,10 @@ TEST_F(ToleranceTest, says_what_it_cannot_make) {
     options_.tolerance.loose = {"nothing"};
     EXPECT_EQ(error().name, "tolerance.unknown_parameter");
     options_.tolerance.loose.clear();
+    options_.tolerance.terms.range = 0.5F;
+    EXPECT_EQ(error().name, "tolerance.bad_terms");
+    EXPECT_EQ(made_, 0) << "before anything is profiled";
+    options_.tolerance.terms.range = 16;
     options_.tolerance.terms.cap = 1e-30F;
     EXPECT_EQ(error().name, "tolerance.cap_too_low");
     options_.tolerance.terms.cap = 1e-2F;

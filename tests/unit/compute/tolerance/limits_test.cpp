@@ -195,6 +195,26 @@ TEST(Limits, refuses_terms_and_profiles_by_name) {
     EXPECT_EQ(error_with([](Terms& t) { t.segments = 1U << 20; }, profiles), "tolerance.cap_too_low");
 }
 
+TEST(Limits, says_which_term_is_wrong_and_by_what_number) {
+    EXPECT_TRUE(check_terms(kTerms));
+    Terms terms = kTerms;
+    terms.range = word(0.5F);
+    EXPECT_EQ(check_terms(terms).error().detail, "range is 0.5, not a finite number from 1 on");
+    terms.allowance.moments = kNan;
+    terms.range = kTerms.range;
+    EXPECT_EQ(check_terms(terms).error().detail, "allow-moments is nan, not a finite number from +0 on");
+    terms.cap = 0;
+    EXPECT_EQ(check_terms(terms).error().detail, "cap is 0, not a finite number above 0");
+    terms = kTerms;
+    terms.cap = word(0.5e-4F);
+    EXPECT_EQ(derive_limits(std::vector<Profile>(3, constant_profile(word(1e-4F))), terms).error().detail,
+              "the cap of a segment, 5e-05, is below the median noise of profilers, 1e-04");
+    Limits limits{};
+    limits.moments = kNan;
+    EXPECT_EQ(decode_limits(encode_limits(limits)).error().detail, "moments is nan, not a finite number from +0 on");
+    EXPECT_EQ(decode_limits(Bytes(27)).error().detail, "27 bytes, not 28");
+}
+
 TEST(Limits, a_segment_is_refused_by_the_measure_that_is_too_far) {
     const Limits limits{word(1e-3F), word(2e-3F), word(3e-3F), word(4e-3F), word(5e-3F), word(0.5F), word(2.0F)};
     const Measured good = measured(1e-3F, 1.0F);
