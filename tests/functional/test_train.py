@@ -346,6 +346,13 @@ class LocalTrainTest(unittest.TestCase, Trains):
         self.assertEqual(last.last("result")["stateRoot"], whole.last("result")["stateRoot"])
         with open(model[5], "rb") as one, open(model[5] + ".whole", "rb") as two:
             self.assertEqual(one.read(), two.read())
+        # Another training is refused, and leaves the folder as it is.
+        first = os.path.join(model[5] + ".job", "init.safetensors")
+        with open(first, "rb") as file:
+            before = file.read()
+        self.assertEqual(self.error(Run([*command, "--seed", 2]))["name"], "train.other_job")
+        with open(first, "rb") as file:
+            self.assertEqual(file.read(), before)
         # For people: lines, the last of which says where the result is.
         shown = run("quern-train", *[word for word in command if word != "--json"]).splitlines()
         self.assertEqual(shown, [f"{model[5]} is trained; state root {last.last('result')['stateRoot']}"])

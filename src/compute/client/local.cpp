@@ -36,6 +36,11 @@ bool is_checkpoint(std::string_view name) {
     return name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+Hash32 local_id(const chain::types::TaskSubmitPayload& spec, const Hash32& beacon) {
+    const Hash32 own = training_id(spec);
+    return crypto::sha256({as_bytes("quern-train local"), own.view(), beacon.view()});
+}
+
 class LocalTraining {
 public:
     LocalTraining(const TrainOptions& options, const Training& training, JobFile& file, const Console& console)
@@ -49,8 +54,8 @@ public:
 
     Status run(const std::atomic<bool>& stop) {
         QUERN_TRY(const Hash32 beacon, local_beacon(options_));
-        const Hash32 own = training_id(training_.spec);
-        id_ = crypto::sha256({as_bytes("quern-train local"), own.view(), beacon.view()});
+        QUERN_CHECK(check_local_job(options_, training_.spec, file_));
+        id_ = local_id(training_.spec, beacon);
         QUERN_CHECK(begin());
         if (done_) return {};
         QUERN_TRY(const tensor::MemoryData data, read_data(options_, program_));
@@ -118,9 +123,6 @@ private:
         state_ = training_.initial;
         if (!file_.job()) return {};
         const Job& job = *file_.job();
-        if (job.training != id_)
-            return fail("train.other_job",
-                        file_.path() + " is about another training: remove it, or choose another --out");
         step_ = job.step;
         if (job.stage == stage::kDone) return tell_done(job);
         const std::string path = saved_path(step_);
@@ -215,6 +217,12 @@ private:
 Expected<Hash32> local_beacon(const TrainOptions& options) {
     if (!options.beacon.empty()) return wallet::named("--beacon", fixed_from_hex<Hash32::kSize>(options.beacon));
     return program::beacon_of_seed(options.seed);
+}
+
+Status check_local_job(const TrainOptions& options, const chain::types::TaskSubmitPayload& spec, const JobFile& file) {
+    QUERN_TRY(const Hash32 beacon, local_beacon(options));
+    if (!file.job() || file.job()->training == local_id(spec, beacon)) return {};
+    return fail("train.other_job", file.path() + " is about another training: remove it, or choose another --out");
 }
 
 Status train_here(const TrainOptions& options, const Training& training, JobFile& file, const Console& console,

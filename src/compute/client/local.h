@@ -12,6 +12,11 @@ namespace quern::compute::client {
 // Bytes that fix the data's order: `options.beacon`, else made of the seed. Errors: hex.*, bytes.*.
 [[nodiscard]] Expected<Hash32> local_beacon(const TrainOptions& options);
 
+// Whether the job file, if there is one, is about this training with its order of data. Errors: train.other_job, those
+// of local_beacon().
+[[nodiscard]] Status check_local_job(const TrainOptions& options, const chain::types::TaskSubmitPayload& spec,
+                                     const JobFile& file);
+
 // Saves the state where the plan's checkpoints are, a second apart at least, and when `stop` is set: then the error is
 // train.stopped, and the next call goes on from there. Events: resumed, progress, result. Errors: train.other_job,
 // train.bad_job (the saved state is not what was saved); fs.*.

@@ -25,7 +25,8 @@ std::string short_number(std::uint32_t word) {
 
 // What limits are of: another training has other ones.
 Expected<std::string> limits_path(const TrainOptions& options, const tensor::Program& training, const Tolerant& task,
-                                  const tolerance::Terms& terms, const std::string& folder) {
+                                  const std::string& folder) {
+    const tolerance::Terms& terms = task.terms;
     std::string about = to_hex0x(tensor::program_root(training));
     const auto add = [&](const std::string& part) { about.append("\n").append(part); };
     for (const std::string& path : options.data) {
@@ -41,33 +42,6 @@ Expected<std::string> limits_path(const TrainOptions& options, const tensor::Pro
         add(std::to_string(each));
     const std::string name = to_hex0x(crypto::sha256(as_bytes(about))).substr(2, 16);
     return folder + "/limits-" + name + ".f32";
-}
-
-Expected<tolerance::Limits> profile(const TrainOptions& options, const program::BuiltProgram& training,
-                                    const tensor::State& initial, const Tolerant& task, const tolerance::Terms& terms,
-                                    const Console* console, const std::atomic<bool>* stop) {
-    QUERN_TRY(const tensor::MemoryData data, read_data(options, training.program));
-    const tensor::Tensor seed = tensor::seed_tensor(program::beacon_of_seed(options.seed));
-    QUERN_TRY(const auto segment,
-              tolerance::distance::build_segment_programs(training.program, options.tolerance.loose));
-    ThreadPool pool(options.threads);
-    QUERN_TRY(const auto profilers, backends_of(options, training.program, data, seed));
-    const Cancellation stopping([stop] { return stop != nullptr && stop->load(); });
-    tolerance::profile::Meter meter(training.program, segment, data, seed, &pool, &stopping);
-    const auto told = [&](const tolerance::profile::Profiler& profiler, const tolerance::Measured& measured,
-                          std::uint64_t done, std::uint64_t all) {
-        if (console == nullptr) return;
-        console->tell({"profiling", json::Value::object({{"profiler", profiler.name}, {"done", done}, {"all", all}}),
-                       "profiling " + std::to_string(done) + " of " + std::to_string(all) + ": " + profiler.name +
-                           " is off by " + short_number(measured[tolerance::Measure::l2]),
-                       true});
-    };
-    const auto profiles =
-        tolerance::profile::profile_segments(meter, profilers, initial, task.k, options.tolerance.profiled, told);
-    if (!profiles && stopping.requested())
-        return fail(kStopped, "while the training was profiled; the same command begins with that again");
-    if (!profiles) return fail(profiles.error());
-    return tolerance::derive_limits(*profiles, terms);
 }
 
 }  // namespace
@@ -92,12 +66,11 @@ Expected<std::vector<tolerance::profile::Profiler>> backends_of(const TrainOptio
     return made;
 }
 
-Expected<Tolerant> prepare_tolerance(const TrainOptions& options, const program::BuiltProgram& training,
-                                     const tensor::State& initial, std::uint64_t steps, const std::string& folder,
-                                     const Console* console, const std::atomic<bool>* stop) {
+Expected<Tolerant> plan_tolerance(const TrainOptions& options, const tensor::Program& training, std::uint64_t steps,
+                                  const std::string& folder, const Console* console) {
     const chain::types::WorkTerms& work = options.terms.defaults.work;
     Tolerant task;
-    task.training = training.program;
+    task.training = training;
     task.k = work.interval != 0 ? work.interval : default_interval(steps, 1);
     if (task.k == 0 || steps % task.k != 0 || work.tranche % task.k != 0)
         return fail("train.uneven", std::to_string(steps) + " steps" +
@@ -112,15 +85,42 @@ Expected<Tolerant> prepare_tolerance(const TrainOptions& options, const program:
                  "which each verifier replays whole and for which a solver has one --heartbeat-s; other --steps, "
                  "or --interval, make more"});
     const std::uint64_t rows = work.tranche != 0 ? work.tranche / task.k : task.segments;
-    QUERN_TRY(task.programs, tolerance::judge::build_judged_programs(training.program, rows, options.tolerance.loose));
-    const tolerance::Terms terms = options.tolerance.terms.of(task.segments);
-    QUERN_CHECK(tolerance::check_terms(terms));
-    QUERN_TRY(task.limits, limits_path(options, training.program, task, terms, folder));
+    QUERN_TRY(task.programs, tolerance::judge::build_judged_programs(training, rows, options.tolerance.loose));
+    if (options.local) return task;
+    task.terms = options.tolerance.terms.of(task.segments);
+    QUERN_CHECK(tolerance::check_terms(task.terms));
+    QUERN_TRY(task.limits, limits_path(options, training, task, folder));
     if (fs::exists(task.limits)) {
         QUERN_TRY(const Bytes kept, fs::read_file(task.limits, tolerance::kLimitBytes));
-        if (tolerance::decode_limits(kept)) return task;
+        task.is_profiled = tolerance::decode_limits(kept).has_value();
     }
-    QUERN_TRY(const tolerance::Limits limits, profile(options, training, initial, task, terms, console, stop));
+    return task;
+}
+
+Status make_limits(const TrainOptions& options, Tolerant& task, const tensor::State& initial, const Console* console,
+                   const std::atomic<bool>* stop, const std::function<Status()>& before) {
+    QUERN_TRY(const tensor::MemoryData data, read_data(options, task.training));
+    const tensor::Tensor seed = tensor::seed_tensor(program::beacon_of_seed(options.seed));
+    QUERN_TRY(const auto segment, tolerance::distance::build_segment_programs(task.training, options.tolerance.loose));
+    ThreadPool pool(options.threads);
+    QUERN_TRY(const auto profilers, backends_of(options, task.training, data, seed));
+    if (before) QUERN_CHECK(before());
+    const Cancellation stopping([stop] { return stop != nullptr && stop->load(); });
+    tolerance::profile::Meter meter(task.training, segment, data, seed, &pool, &stopping);
+    const auto told = [&](const tolerance::profile::Profiler& profiler, const tolerance::Measured& measured,
+                          std::uint64_t done, std::uint64_t all) {
+        if (console == nullptr) return;
+        console->tell({"profiling", json::Value::object({{"profiler", profiler.name}, {"done", done}, {"all", all}}),
+                       "profiling " + std::to_string(done) + " of " + std::to_string(all) + ": " + profiler.name +
+                           " is off by " + short_number(measured[tolerance::Measure::l2]),
+                       true});
+    };
+    const auto profiles =
+        tolerance::profile::profile_segments(meter, profilers, initial, task.k, options.tolerance.profiled, told);
+    if (!profiles && stopping.requested())
+        return fail(kStopped, "while the training was profiled; the same command begins with that again");
+    if (!profiles) return fail(profiles.error());
+    QUERN_TRY(const tolerance::Limits limits, tolerance::derive_limits(*profiles, task.terms));
     QUERN_CHECK(fs::write_file_atomic(task.limits, tolerance::encode_limits(limits)));
     if (console != nullptr)
         console->tell({"limits",
@@ -130,7 +130,8 @@ Expected<Tolerant> prepare_tolerance(const TrainOptions& options, const program:
                                             {"mostMovement", number(limits.most_movement)}}),
                        "a segment of " + std::to_string(task.k) + " steps may be off by " + short_number(limits.l2) +
                            " of its movement"});
-    return task;
+    task.is_profiled = true;
+    return {};
 }
 
 }  // namespace quern::compute::client

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "compute/client/options.h"
-#include "compute/program/builder.h"
 #include "compute/tolerance/judge/judge_program.h"
 
 namespace quern::compute::client {
@@ -17,19 +17,24 @@ struct Tolerant {
     tolerance::judge::JudgedPrograms programs;
     std::uint64_t k = 0;         // steps of a segment, without the judging one
     std::uint64_t segments = 0;  // of the whole training
-    std::string limits;          // file of the last but one data tensor
+    tolerance::Terms terms;
+    std::string limits;        // file of the last but one data tensor; of a training of this machine none
+    bool is_profiled = false;  // whether it holds limits
 };
 
 // `steps` of the training, in segments of the interval that the options give, else of the default one; a tranche is
-// counted in steps of the training, too. `initial` is the training's. Events: oneSegment (the steps
-// have no divisor for more), profiling (passing), limits. Errors:
-// train.uneven (the interval does not divide the steps, or the tranche is no multiple of it), train.no_backends (the
-// program that this runs in has none but the canonical one), train.stopped, those of build_judged_programs(),
-// profile_segments() and derive_limits(), fs.*.
-[[nodiscard]] Expected<Tolerant> prepare_tolerance(const TrainOptions& options, const program::BuiltProgram& training,
-                                                   const vm::tensor::State& initial, std::uint64_t steps,
-                                                   const std::string& folder, const Console* console,
-                                                   const std::atomic<bool>* stop);
+// counted in steps of the training, too. Nothing is profiled. Event: oneSegment (the steps have no divisor for more).
+// Errors: train.uneven (the interval does not divide the steps, or the tranche is no multiple of it), those of
+// build_judged_programs() and check_terms(), fs.*.
+[[nodiscard]] Expected<Tolerant> plan_tolerance(const TrainOptions& options, const vm::tensor::Program& training,
+                                                std::uint64_t steps, const std::string& folder, const Console* console);
+
+// Profiles from the training's first state on, and writes the limits. `before` is asked when all is there for it: its
+// error ends it. Events: profiling (passing), limits. Errors: train.no_backends (the program that this runs in has none
+// but the canonical one), train.stopped, those of profile_segments() and derive_limits(), fs.*.
+[[nodiscard]] Status make_limits(const TrainOptions& options, Tolerant& task, const vm::tensor::State& initial,
+                                 const Console* console, const std::atomic<bool>* stop,
+                                 const std::function<Status()>& before);
 
 // The fast backends of this machine, the fastest first. Error train.no_backends.
 [[nodiscard]] Expected<std::vector<tolerance::profile::Profiler>> backends_of(const TrainOptions& options,

@@ -1,6 +1,7 @@
 #include "compute/client/train.h"
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
@@ -37,9 +38,14 @@ public:
         QUERN_CHECK(ask_chain());
         QUERN_TRY(const crypto::PrivateKey key, open_key());
         QUERN_TRY(JobFile file, JobFile::open(options_.out));
+        const Preparation asks{
+            [&](const types::TaskSubmitPayload& spec) { return check_job(file, spec, crypto::address20(key)); },
+            [&](const Training& so_far) -> Status {
+                QUERN_CHECK(agree(so_far, crypto::address20(key)));
+                return {};
+            }};
         QUERN_TRY(const Training training,
-                  prepare_training(options_, file.folder(), &stop_, machine_memory(), &console_));
-        QUERN_CHECK(check_job(file, training, crypto::address20(key)));
+                  prepare_training(options_, file.folder(), &stop_, machine_memory(), &console_, asks));
         if (file.job() && file.job()->stage == stage::kDone) {
             QUERN_TRY(const bool there, tell_done(file, training));
             if (there) return {};
@@ -67,10 +73,10 @@ private:
     }
 
     // What a former run has left must be about the same.
-    Status check_job(const JobFile& file, const Training& training, const types::Address& account) const {
+    Status check_job(const JobFile& file, const types::TaskSubmitPayload& spec, const types::Address& account) const {
         if (!file.job()) return {};
         const Job& job = *file.job();
-        if (job.training != training_id(training.spec))
+        if (job.training != training_id(spec))
             return fail("train.other_job",
                         file.path() + " is about another training: remove it, or choose another --out");
         if (job.chain_id != chain_id_)
@@ -99,21 +105,34 @@ private:
         return true;
     }
 
-    // Price, question, contents, and the signed transaction on disk: nothing of it is on the chain yet.
-    Status begin(JobFile& file, const Training& training, const crypto::PrivateKey& key) {
+    // The offer, with a price that somebody has agreed to: before a profiling, and after it again where more is asked.
+    Expected<Offer> agree(const Training& training, const types::Address& account) {
         if (options_.budget.empty()) return fail("train.no_budget", "--budget says the most that it may cost: 5qrn");
         QUERN_TRY(const Uint256 budget, parse_budget(options_.budget));
-        const types::Address account = crypto::address20(key);
         QUERN_TRY(const Uint256 balance, balance_of(account));
         wallet::SpecOptions terms = training.files;
         QUERN_TRY(const json::Value params, node_.call("quern_params", json::Value::array()));
         terms.params = params.dump();
-        QUERN_TRY(const Offer offer, make_offer(node_, account, balance, chain_id_, training.spec, terms, budget));
+        const auto within = [&](const Uint256& most) {
+            return make_offer(node_, account, balance, chain_id_, training.spec, terms, most);
+        };
+        if (agreed_) {
+            auto offer = within(*agreed_);
+            if (offer) return offer;
+        }
+        QUERN_TRY(Offer offer, within(budget));
         tell_price(offer);
         if (!options_.yes) {
             QUERN_TRY(const bool agreed, console_.ask("Submit for at most " + in_qrn(offer.most) + " QRN? [y/N] "));
             if (!agreed) return fail(kDeclined, "nothing was sent");
         }
+        agreed_ = offer.most;
+        return offer;
+    }
+
+    // Price, question, contents, and the signed transaction on disk: nothing of it is on the chain yet.
+    Status begin(JobFile& file, const Training& training, const crypto::PrivateKey& key) {
+        QUERN_TRY(const Offer offer, agree(training, crypto::address20(key)));
         QUERN_CHECK(upload(training));
         if (stop_) return fail(kStopped, "nothing was sent");
         QUERN_TRY(Job job, sign_offer(node_, offer, key, chain_id_, training_id(training.spec)));
@@ -352,7 +371,8 @@ private:
     worker::NodeClient node_;
     SystemClock clock_;
     std::uint64_t chain_id_ = 0;
-    bool silent_ = false;  // was told that the node does not answer
+    std::optional<Uint256> agreed_;  // the most that it may cost, of which somebody was asked
+    bool silent_ = false;            // was told that the node does not answer
 };
 
 // The result is there, whatever comes of this: the same command delivers what is not there yet.
@@ -385,7 +405,10 @@ Status train(const TrainOptions& options, const OpenKey& open_key, const Console
     }
     {
         QUERN_TRY(JobFile file, JobFile::open(options.out));
-        QUERN_TRY(const Training training, prepare_training(options, file.folder(), &stop, machine_memory(), &console));
+        const Preparation asks{
+            [&](const types::TaskSubmitPayload& spec) { return check_local_job(options, spec, file); }, {}};
+        QUERN_TRY(const Training training,
+                  prepare_training(options, file.folder(), &stop, machine_memory(), &console, asks));
         QUERN_CHECK(train_here(options, training, file, console, stop));
     }
     return deliver_all(options, console, stop);

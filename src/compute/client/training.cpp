@@ -1,6 +1,7 @@
 #include "compute/client/training.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/fs.h"
 #include "compute/program/initial_state.h"
@@ -64,24 +65,77 @@ std::uint64_t local_bytes(const program::TrainingPrograms& built) {
     return bytes;
 }
 
-// Makes of the training the two programs of a judged task, its first state and its terms.
+// Files that are written beside those of the job's folder, and take their places when all is well; else they go.
+class Staged {
+public:
+    explicit Staged(std::string folder) : folder_(std::move(folder)) {}
+    Staged(const Staged&) = delete;
+    Staged& operator=(const Staged&) = delete;
+    ~Staged() {
+        for (const std::string& name : names_) (void)fs::remove_file(path(name));
+    }
+    // The path until accept(), of a file that is called `name` then.
+    Expected<std::string> write(const std::string& name, BytesView bytes, bool passing = false) {
+        QUERN_CHECK(fs::write_file_atomic(path(name), bytes));
+        names_.push_back(name);
+        if (passing) passing_.push_back(name);
+        return path(name);
+    }
+    Status accept() {
+        for (const std::string& name : names_) {
+            if (std::find(passing_.begin(), passing_.end(), name) != passing_.end()) continue;
+            std::error_code problem;
+            std::filesystem::rename(path(name), folder_ + "/" + name, problem);
+            if (problem) return fail("fs.io_error", path(name) + ": " + problem.message());
+        }
+        names_ = passing_;
+        return fs::sync_directory(folder_);
+    }
+
+private:
+    [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/new-" + name; }
+
+    std::string folder_;
+    std::vector<std::string> names_;
+    std::vector<std::string> passing_;  // that take no place
+};
+
+constexpr const char* kInitial = "init.safetensors";
+std::string program_name(std::size_t i) { return std::string("program-").append(std::to_string(i)).append(".bin"); }
+
+// Makes of the training the two programs of a judged task, its first state and its terms. Limits that are to be
+// profiled, and those of a training of this machine, which nobody judges, are zeros so far.
 Expected<Tolerant> make_tolerant(const TrainOptions& options, program::TrainingPrograms& built, std::uint64_t steps,
-                                 tensor::State& initial, wallet::SpecOptions& files, const std::string& folder,
-                                 const Console* console, const std::atomic<bool>* stop, std::uint64_t memory) {
+                                 tensor::State& initial, wallet::SpecOptions& files, Staged& staged,
+                                 const std::string& folder, const Console* console, std::uint64_t memory) {
     if (built.programs.size() != 1)
         return fail("train.accumulates", options.model + " accumulates: in tolerance mode one program trains");
-    program::BuiltProgram& training = built.programs.front();
-    QUERN_TRY(Tolerant made, prepare_tolerance(options, training, initial, steps, folder, console, stop));
+    QUERN_TRY(Tolerant made, plan_tolerance(options, built.programs.front().program, steps, folder, console));
     QUERN_CHECK(check_memory(program::state_and_file_bytes(made.programs.training), memory));
     QUERN_TRY(initial, tolerance::judge::first_state(made.programs, initial));
     built.programs = {{made.programs.training, {}}, {made.programs.judge, {}}};
     files.body = made.programs.body(made.k, made.segments);
     files.data.push_back(made.limits);
+    if (!made.is_profiled) {
+        QUERN_TRY(files.data.back(), staged.write("limits.f32", tolerance::encode_limits({}), true));
+    }
     chain::types::WorkTerms& work = files.defaults.work;
     work.mode = chain::types::TaskMode::tolerance;
     work.interval = work.stride = made.k + 1;
     if (work.tranche != 0) work.tranche = made.programs.rows * work.interval;
     return made;
+}
+
+// Asks, profiles, and puts the limits into the specification.
+Status profile(const TrainOptions& options, Training& training, const Console* console, const std::atomic<bool>* stop,
+               const Preparation& asks) {
+    Tolerant& task = *training.tolerant;
+    const auto before = [&]() -> Status { return asks.before_profiling ? asks.before_profiling(training) : Status(); };
+    QUERN_CHECK(make_limits(options, task, tolerance::judge::training_state(task.programs, training.initial), console,
+                            stop, before));
+    training.files.data.back() = task.limits;
+    QUERN_TRY(training.spec, wallet::build_spec(training.files));
+    return {};
 }
 
 }  // namespace
@@ -95,7 +149,8 @@ std::uint64_t default_interval(std::uint64_t steps, std::uint64_t stride) {
 }
 
 Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder,
-                                    const std::atomic<bool>* stop, std::uint64_t memory, const Console* console) {
+                                    const std::atomic<bool>* stop, std::uint64_t memory, const Console* console,
+                                    const Preparation& asks) {
     const auto go_on = [&]() -> Status {
         return stop != nullptr && *stop ? fail(kStopped, "while the training was prepared; the same command goes on")
                                         : Status();
@@ -117,30 +172,38 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     wallet::SpecOptions files = options.terms;
     files.data = options.data;
     files.body = built.body(updates);
-    files.init = folder + "/init.safetensors";
+    Staged staged(folder);
     tensor::State initial = program::initial_state(built.programs.front(), options.seed, stop);
     QUERN_CHECK(go_on());
     std::optional<Tolerant> tolerant;
     if (options.tolerance.on) {
-        QUERN_TRY(tolerant, make_tolerant(options, built, updates, initial, files, folder, console, stop, memory));
+        QUERN_TRY(tolerant, make_tolerant(options, built, updates, initial, files, staged, folder, console, memory));
     }
     QUERN_TRY(const Bytes first, program::write_first_state(built.programs.front().program, initial));
     QUERN_CHECK(go_on());
-    QUERN_CHECK(fs::write_file_atomic(files.init, first));
+    QUERN_TRY(files.init, staged.write(kInitial, first));
     QUERN_CHECK(go_on());
     std::vector<tensor::Program> programs;
     for (program::BuiltProgram& each : built.programs) {
         const Bytes bytes = tensor::encode(each.program);
         if (bytes.size() > tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
-        files.programs.push_back(folder + "/program-" + std::to_string(programs.size()) + ".bin");
-        QUERN_CHECK(fs::write_file_atomic(files.programs.back(), bytes));
+        QUERN_TRY(const std::string path, staged.write(program_name(programs.size()), bytes));
+        files.programs.push_back(path);
         programs.push_back(std::move(each.program));
     }
     QUERN_TRY(core::TaskPrograms made, core::TaskPrograms::make(std::move(programs), files.body));
     auto& work = files.defaults.work;
     if (work.interval == 0) work.interval = default_interval(made.plan.steps(), work.stride);
     QUERN_TRY(chain::types::TaskSubmitPayload spec, wallet::build_spec(files));
-    return Training{std::move(made), std::move(initial), std::move(files), std::move(spec), std::move(tolerant)};
+    Training training{std::move(made), std::move(initial), std::move(files), std::move(spec), std::move(tolerant)};
+    if (asks.check) QUERN_CHECK(asks.check(training.spec));
+    if (training.tolerant && !training.tolerant->is_profiled && !options.local)
+        QUERN_CHECK(profile(options, training, console, stop, asks));
+    QUERN_CHECK(staged.accept());
+    training.files.init = folder + "/" + kInitial;
+    for (std::size_t i = 0; i < training.files.programs.size(); ++i)
+        training.files.programs[i] = folder + "/" + program_name(i);
+    return training;
 }
 
 Status write_result(const TrainOptions& options, const tensor::Program& program, const tensor::State& state,

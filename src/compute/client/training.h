@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,8 +35,17 @@ struct Training {
 
     // Files of data tensors that were made here.
     [[nodiscard]] std::vector<std::string> made_data() const {
-        return tolerant ? std::vector{tolerant->limits} : std::vector<std::string>();
+        return tolerant && !tolerant->limits.empty() ? std::vector{tolerant->limits} : std::vector<std::string>();
     }
+};
+
+// What a caller says while a training is prepared; either may be empty.
+struct Preparation {
+    // Of the specification, before a file of the job's folder is replaced: an error leaves them as they are. In
+    // tolerance mode the limits may still be to profile: such a specification is of no job that there is.
+    std::function<Status(const chain::types::TaskSubmitPayload& spec)> check;
+    // Of the training but for the limits, where they are to be profiled, which takes long: price and question.
+    std::function<Status(const Training& training)> before_profiling;
 };
 
 // Compiles `options.model` as quern-compile program and init do, writes program-<i>.bin and init.safetensors into
@@ -44,11 +54,12 @@ struct Training {
 // would); train.unknown_class (a target that is none of the model's classes); those of read_model(),
 // build_training_programs() and wallet::build_spec().
 // Also memory.too_little (nothing is made then), and train.stopped, where `stop`, if there is one, is true. In
-// tolerance mode it profiles, where it has not yet, and tells the console of it: prepare_tolerance().
+// tolerance mode it profiles, where it has not yet, and tells the console of it: plan_tolerance(), make_limits(); of a
+// training of this machine nothing is profiled.
 [[nodiscard]] Expected<Training> prepare_training(const TrainOptions& options, const std::string& folder,
                                                   const std::atomic<bool>* stop = nullptr,
                                                   std::uint64_t memory = machine_memory(),
-                                                  const Console* console = nullptr);
+                                                  const Console* console = nullptr, const Preparation& asks = {});
 
 // Exports the parameters of a final state to `out`, behind the state itself in the job's folder (state.safetensors, for
 // quern-compile sample and the like). Errors: fs.*, safetensors.*.

@@ -112,6 +112,38 @@ TEST_F(ToleranceTest, stretches_have_rows_of_their_own) {
     EXPECT_EQ(training->spec.work.tranche, 25U);
 }
 
+TEST_F(ToleranceTest, asks_before_it_profiles) {
+    std::vector<std::string> said;
+    const Console console{[&](const Event& event) { said.emplace_back(event.name); }, {}};
+    const auto prepare = [&](const Preparation& asks) {
+        return prepare_training(options_, job_folder(options_.out), nullptr, machine_memory(), &console, asks);
+    };
+    Hash32 priced;
+    const auto question = [&](const Training& so_far) -> Status {
+        said.emplace_back("question");
+        priced = so_far.spec.data_roots[1];
+        return {};
+    };
+    const auto declined = prepare({{}, [](const Training&) -> Status { return fail("test.declined"); }});
+    ASSERT_FALSE(declined);
+    EXPECT_EQ(declined.error().name, "test.declined");
+    EXPECT_EQ(said, std::vector<std::string>());
+    const auto other = prepare({[](const auto&) -> Status { return fail("test.other"); }, question});
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().name, "test.other");
+    EXPECT_EQ(said, std::vector<std::string>());
+    EXPECT_TRUE(std::filesystem::is_empty(job_folder(options_.out))) << "nothing was replaced";
+    const auto made = prepare({{}, question});
+    ASSERT_TRUE(made) << made.error().to_string();
+    ASSERT_EQ(said.size(), 26U);
+    EXPECT_EQ(said.front(), "question");
+    EXPECT_EQ(said.back(), "limits");
+    EXPECT_NE(made->spec.data_roots[1], priced);
+    said.clear();
+    ASSERT_TRUE(prepare({{}, question}));
+    EXPECT_EQ(said, std::vector<std::string>()) << "the limits are there";
+}
+
 TEST_F(ToleranceTest, tells_that_there_is_one_segment_alone) {
     options_.updates = 23;
     ASSERT_TRUE(prepare_told());
@@ -168,7 +200,11 @@ TEST_F(ToleranceTest, trains_here_by_the_fastest_backend) {
         QUERN_TRY(const Training training, prepare());
         return train_here(options_, training, file, console, stop);
     };
+    options_.local = true;
     EXPECT_EQ(run(17).error().name, kStopped);
+    EXPECT_EQ(made_, 1) << "nothing is profiled: nobody judges";
+    for (const auto& entry : std::filesystem::directory_iterator(job_folder(options_.out)))
+        EXPECT_EQ(entry.path().filename().string().find("limits"), std::string::npos);
     const Status done = run(~std::uint64_t{0});
     ASSERT_TRUE(done) << done.error().to_string();
     const auto training = prepare();
