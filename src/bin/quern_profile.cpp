@@ -103,8 +103,7 @@ Status profile(const Options& options) {
     const tensor::MemoryData data(std::move(sets));
     const tensor::Tensor seed = tensor::seed_tensor(compute::program::beacon_of_seed(options.seed));
     ThreadPool pool(options.threads);
-    const auto profilers = backends_by_torch()(built.program, data, seed, options.threads);
-    if (profilers.empty()) return fail("tolerance.no_torch", "this machine has no libtorch to profile");
+    QUERN_TRY(const auto profilers, backends_by_torch()(built.program, data, seed, options.threads));
     const Cancellation stop([] { return stop_requested.load(); });
     tolerance::profile::Meter meter(built.program, segment, data, seed, &pool, &stop);
     const std::size_t backends = profilers.size();

@@ -11,15 +11,35 @@
 namespace quern {
 namespace {
 
-// nullptr: there is no such function. The module stays for as long as the process runs.
-void* find_in_module(const char* symbol) {
+tl::unexpected<Error> other_build(const std::string& path, const std::string& found) {
+    return fail("torch.other_build", path + " is of " + found + ", this program of " + std::string(kTorchBuild) +
+                                         ": install both of one build");
+}
+
+// It stays for as long as the process runs.
+Expected<void*> load_module() {
     const std::string path = own_folder() + "/" + kTorchModule;
     void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* const made = module == nullptr ? nullptr : ::dlsym(module, symbol);
-    if (made == nullptr)
-        log::warning(log::Category::solver, "no libtorch, tolerance tasks are trained canonically reason={}",
-                     ::dlerror());
-    return made;
+    if (module == nullptr) {
+        const char* const why = ::dlerror();
+        return fail("torch.no_module",
+                    std::string(why == nullptr ? path : why) +
+                        "; contrib/install-deps.sh and contrib/build.sh without --programs bring it");
+    }
+    const auto build = reinterpret_cast<TorchBuild>(::dlsym(module, kTorchBuildSymbol));
+    if (build == nullptr) return other_build(path, "a build that says nothing of itself");
+    if (kTorchBuild != build()) return other_build(path, build());
+    return module;
+}
+
+template <class Function>
+Expected<Function> find_in_module(const char* symbol) {
+    static const Expected<void*> module = load_module();
+    if (!module) return fail(module.error());
+    void* const found = ::dlsym(*module, symbol);
+    if (found == nullptr)
+        return other_build(own_folder() + "/" + kTorchModule, std::string("a build without ") + symbol);
+    return reinterpret_cast<Function>(found);
 }
 
 int clamped(std::size_t threads) {
@@ -30,20 +50,33 @@ int clamped(std::size_t threads) {
 }  // namespace
 
 compute::worker::MakeFastSteps steps_by_torch(std::size_t threads) {
-    return
-        [count = clamped(threads)](const vm::tensor::Program& program) -> std::unique_ptr<compute::worker::FastSteps> {
-            static const auto make = reinterpret_cast<MakeTorchSteps>(find_in_module(kTorchModuleSymbol));
-            return make == nullptr ? nullptr : std::unique_ptr<compute::worker::FastSteps>(make(program, count));
-        };
+    return [count =
+                clamped(threads)](const vm::tensor::Program& program) -> std::unique_ptr<compute::worker::FastSteps> {
+        static const auto make = [] {
+            auto found = find_in_module<MakeTorchSteps>(kTorchModuleSymbol);
+            if (!found)
+                log::warning(log::Category::solver, "no libtorch, tolerance tasks are trained canonically reason={}",
+                             found.error().to_string());
+            return found;
+        }();
+        if (!make) return nullptr;
+        std::string why;
+        std::unique_ptr<compute::worker::FastSteps> made((*make)(program, count, why));
+        if (made == nullptr)
+            log::warning(log::Category::solver, "libtorch cannot run a program, which is trained canonically reason={}",
+                         why);
+        return made;
+    };
 }
 
 compute::tolerance::profile::MakeProfilers backends_by_torch() {
     return [](const vm::tensor::Program& program, const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed,
-              std::size_t threads) -> TorchBackends {
-        static const auto make = reinterpret_cast<MakeTorchBackends>(find_in_module(kTorchBackendsSymbol));
-        if (make == nullptr) return {};
-        const std::unique_ptr<TorchBackends> made(make(program, data, seed, clamped(threads)));
-        return made == nullptr ? TorchBackends() : std::move(*made);
+              std::size_t threads) -> Expected<TorchBackends> {
+        QUERN_TRY(const auto make, find_in_module<MakeTorchBackends>(kTorchBackendsSymbol));
+        std::string why;
+        const std::unique_ptr<TorchBackends> made(make(program, data, seed, clamped(threads), why));
+        if (made == nullptr) return fail("torch.failed", why);
+        return std::move(*made);
     };
 }
 

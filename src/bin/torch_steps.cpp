@@ -1,6 +1,7 @@
 // The module that programs load to train by libtorch (torch_module.h).
 #include <exception>
 #include <memory>
+#include <string>
 #include <tuple>
 
 #include "bin/torch_module.h"
@@ -24,19 +25,22 @@ private:
 
 }  // namespace
 
+extern "C" __attribute__((visibility("default"))) const char* quern_torch_build() { return quern::kTorchBuild.data(); }
+
 extern "C" __attribute__((visibility("default"))) quern::compute::worker::FastSteps* quern_make_torch_steps(
-    const quern::vm::tensor::Program& program, int threads) {
+    const quern::vm::tensor::Program& program, int threads, std::string& why) {
     try {
         torch_backend::set_thread_count(threads);
         return std::make_unique<TorchSteps>(program).release();
-    } catch (const std::exception&) {
+    } catch (const std::exception& problem) {
+        why = problem.what();
         return nullptr;
     }
 }
 
 extern "C" __attribute__((visibility("default"))) quern::TorchBackends* quern_make_torch_backends(
     const quern::vm::tensor::Program& program, const quern::vm::tensor::DataSource& data,
-    const quern::vm::tensor::Tensor& seed, int threads) {
+    const quern::vm::tensor::Tensor& seed, int threads, std::string& why) {
     using torch_backend::Products;
     try {
         auto made = std::make_unique<quern::TorchBackends>();
@@ -50,7 +54,8 @@ extern "C" __attribute__((visibility("default"))) quern::TorchBackends* quern_ma
                              }});
         }
         return made.release();
-    } catch (const std::exception&) {
+    } catch (const std::exception& problem) {
+        why = problem.what();
         return nullptr;
     }
 }

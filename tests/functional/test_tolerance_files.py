@@ -2,11 +2,14 @@
 """The files of a tolerance task: what no solver would take is refused before anything is signed."""
 import json
 import os
+import re
 import shutil
 import struct
+import subprocess
 import unittest
 
 import framework
+from quern.devnet import program
 from quern.market import TextJob
 from test_cli_wallet import command
 
@@ -83,6 +86,29 @@ class ToleranceFiles(unittest.TestCase):
             path = self.file(name, numbers)
             self.assert_refused(self.price(limits=path), "tolerance.bad_limits", path)
         self.assert_refused(self.price(limits=self.file("long.f32", [*WIDE, 1.0])), "task.wrong_data_size")
+
+    def test_a_module_that_is_not_there_or_another_one_is_told_of(self):
+        own = os.path.join(self.directory, "bin")
+        os.mkdir(own)
+        copy = shutil.copy(program("quern-profile"), own)
+        module = os.path.join(own, "quern-torch-steps.so")
+        arguments = [copy, "--arch", self.job.arch, "--data", self.job.data[0], "--tolerance", str(SEGMENT),
+                     "--segments", str(SEGMENTS), "--limits", os.path.join(own, "limits.f32")]
+        run = lambda: subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+        self.assert_refused(run(), "torch.no_module", module, "contrib/build.sh")
+        with open("/proc/self/maps") as maps:
+            library = next(line.split()[-1] for line in maps if "/libm.so" in line or "/libc.so" in line)
+        shutil.copy(library, module)
+        self.assert_refused(run(), "torch.other_build", module)
+        built = os.path.join(os.path.dirname(program("quern-profile")), "quern-torch-steps.so")
+        if not os.path.exists(built):
+            return  # a build without libtorch
+        with open(built, "rb") as file:
+            changed, found = re.subn(rb"(, interface )[0-9]+\0", rb"\g<1>0\0", file.read())
+        self.assertEqual(found, 1)
+        with open(module, "wb") as file:
+            file.write(changed)
+        self.assert_refused(run(), "torch.other_build", ", interface 0")
 
     def test_terms_are_looked_at_before_anything_is_profiled(self):
         def profile(*options, limits="limits.f32"):

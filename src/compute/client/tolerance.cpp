@@ -60,9 +60,10 @@ Expected<std::vector<tolerance::profile::Profiler>> backends_of(const TrainOptio
                                                                 const tensor::DataSource& data,
                                                                 const tensor::Tensor& seed) {
     std::vector<tolerance::profile::Profiler> made;
-    if (options.tolerance.backends) made = options.tolerance.backends(program, data, seed, options.threads);
-    if (made.empty())
-        return fail("train.no_backends", "this machine has no backend but the canonical one: no libtorch");
+    if (options.tolerance.backends) {
+        QUERN_TRY(made, options.tolerance.backends(program, data, seed, options.threads));
+    }
+    if (made.empty()) return fail("train.no_backends", "this program has no backend but the canonical one");
     return made;
 }
 

@@ -30,13 +30,14 @@ struct Tolerant {
                                                 std::uint64_t steps, const std::string& folder, const Console* console);
 
 // Profiles from the training's first state on, and writes the limits. `before` is asked when all is there for it: its
-// error ends it. Events: profiling (passing), limits. Errors: train.no_backends (the program that this runs in has none
-// but the canonical one), train.stopped, those of profile_segments() and derive_limits(), fs.*.
+// error ends it. Events: profiling (passing), limits. Errors: train.stopped, those of backends_of(), profile_segments()
+// and derive_limits(), fs.*.
 [[nodiscard]] Status make_limits(const TrainOptions& options, Tolerant& task, const vm::tensor::State& initial,
                                  const Console* console, const std::atomic<bool>* stop,
                                  const std::function<Status()>& before);
 
-// The fast backends of this machine, the fastest first. Error train.no_backends.
+// The fast backends of this machine, the fastest first. Errors: train.no_backends, those of what makes them
+// (torch.no_module and the like).
 [[nodiscard]] Expected<std::vector<tolerance::profile::Profiler>> backends_of(const TrainOptions& options,
                                                                               const vm::tensor::Program& program,
                                                                               const vm::tensor::DataSource& data,

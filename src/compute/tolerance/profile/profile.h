@@ -45,10 +45,10 @@ struct Profiler {
     program::StepFunction step;
 };
 // Backends of this machine for a program; program, data and seed outlive what is made. As many as limits are derived of
-// at least, the fastest first.
-using MakeProfilers =
-    std::function<std::vector<Profiler>(const vm::tensor::Program& program, const vm::tensor::DataSource& data,
-                                        const vm::tensor::Tensor& seed, std::size_t threads)>;
+// at least, the fastest first. Errors: those of what they are made of.
+using MakeProfilers = std::function<Expected<std::vector<Profiler>>(
+    const vm::tensor::Program& program, const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed,
+    std::size_t threads)>;
 // A segment that a profiler has measured; `done` of `all` are then.
 using Told =
     std::function<void(const Profiler& profiler, const Measured& measured, std::uint64_t done, std::uint64_t all)>;

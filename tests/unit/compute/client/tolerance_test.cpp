@@ -18,7 +18,8 @@ protected:
     ToleranceTest() {
         options_.tolerance.on = true;
         options_.tolerance.backends = [this](const vm::tensor::Program& program, const vm::tensor::DataSource& data,
-                                             const vm::tensor::Tensor& seed, std::size_t) {
+                                             const vm::tensor::Tensor& seed,
+                                             std::size_t) -> Expected<std::vector<tolerance::profile::Profiler>> {
             ++made_;
             std::vector<tolerance::profile::Profiler> backends;
             for (std::uint32_t off : {1U, 0U, 2U})  // of words that rounding may differ in
@@ -181,6 +182,10 @@ TEST_F(ToleranceTest, says_what_it_cannot_make) {
         return std::vector<tolerance::profile::Profiler>();
     };
     EXPECT_EQ(error().name, "train.no_backends");
+    options_.tolerance.backends = [](const auto&, const auto&, const auto&, std::size_t) {
+        return Expected<std::vector<tolerance::profile::Profiler>>(fail("torch.no_module", "why"));
+    };
+    EXPECT_EQ(error().to_string(), "torch.no_module: why");
     options_.tolerance.backends = backends;
     std::string model = test::model_text();
     model.insert(model.size() - 1, R"(,"accumulate":2)");
