@@ -108,7 +108,23 @@ Expected<json::Value> make_start_program(const Options& options, const BuiltProg
     return write_program(built.program, options.start);
 }
 
+// The last would be written over the others.
+Status check_outputs(const Options& options) {
+    std::vector<std::filesystem::path> seen;
+    for (const std::string& path : {options.out, options.update, options.judged.judge, options.start}) {
+        if (path.empty()) continue;
+        std::error_code problem;
+        std::filesystem::path whole = std::filesystem::weakly_canonical(path, problem);
+        if (problem) whole = path;
+        if (std::find(seen.begin(), seen.end(), whole) != seen.end())
+            return fail("compile.same_file", path + " is to hold two programs");
+        seen.push_back(std::move(whole));
+    }
+    return {};
+}
+
 Status make_program(const Options& options) {
+    QUERN_CHECK(check_outputs(options));
     QUERN_TRY(const Architecture architecture, read_architecture(options.arch));
     QUERN_TRY(const TrainingPrograms built, build_training_programs(architecture));
     if (options.judged.k != 0) {

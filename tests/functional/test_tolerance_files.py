@@ -87,6 +87,15 @@ class ToleranceFiles(unittest.TestCase):
             self.assert_refused(self.price(limits=path), "tolerance.bad_limits", path)
         self.assert_refused(self.price(limits=self.file("long.f32", [*WIDE, 1.0])), "task.wrong_data_size")
 
+    def test_programs_have_files_of_their_own(self):
+        path = os.path.join(self.directory, "same.bin")
+        other = os.path.join(self.directory, ".", "same.bin")
+        self.assert_refused(command("quern-compile", "program", "--arch", self.job.arch, "--tolerance", SEGMENT,
+                                    "--segments", SEGMENTS, "--out", path, "--judge", other), "compile.same_file")
+        self.assert_refused(command("quern-compile", "program", "--arch", self.job.arch, "--out", path, "--start", path),
+                            "compile.same_file")
+        self.assertFalse(os.path.exists(path))
+
     def test_a_module_that_is_not_there_or_another_one_is_told_of(self):
         own = os.path.join(self.directory, "bin")
         os.mkdir(own)
