@@ -315,6 +315,14 @@ private:
         std::string text = options_.out + " is the verified result of task " + std::to_string(look.task.id) + " (" +
                            std::to_string(look.task.passes) + " verifiers passed it); state root " + root + "; paid " +
                            in_qrn(cost) + " QRN, refunded " + in_qrn(refunded(look));
+        if (training.tolerant) {
+            const bool accepted = tolerance::judge::accepted(training.tolerant->programs, state);
+            told.set("accepted", accepted);
+            if (!accepted)
+                text +=
+                    "; a claim was not within the limits, from there on the solver trained canonically: where the "
+                    "model is noisier than its first segments, --allow-l2 and the like make limits wider";
+        }
         if (!look.task.held.is_zero())
             text += "; " + in_qrn(look.task.held) + " is held for the solver: quern-wallet accept --task " +
                     std::to_string(look.task.id) + " pays it";
