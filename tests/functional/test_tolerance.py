@@ -51,7 +51,8 @@ class Tolerance(framework.MarketTest, Trains):
         self.assertNotEqual(int(task["claim"]["claimedContent"], 16), 0)
         self.assertEqual(int(task["spec"]["dataRoots"][-1], 16), 0)
         self.assert_learned(number, SEGMENTS, self.tolerant)
-        self.assertNotIn("canonical", self.solver_log())
+        self.assertNotIn("canonically", self.solver_log())
+        self.assertIn(f"in tolerance mode task={number} by=libtorch check_segments=1", self.solver_log())
         # What was claimed is there for everybody, as large as the task says.
         claimed = os.path.join(self.directory, "claimed.bin")
         run("quern-cli", *self.net.node.cli, "content", "get", task["claim"]["claimedContent"], claimed)
@@ -78,23 +79,38 @@ class Tolerance(framework.MarketTest, Trains):
     def test_a_solver_without_libtorch_is_paid_as_well(self):
         self.workers(solver1="--no-torch")
         self.verifiers()
-        self.assertEqual(self.slashed(self.settled(self.submit_tolerant())), set())
+        number = self.submit_tolerant()
+        self.assertEqual(self.slashed(self.settled(number)), set())
+        self.assertIn(f"in tolerance mode task={number} by=canonical", self.solver_log())
 
-    def test_one_command_profiles_submits_and_fetches(self):
+    def by_one_command(self, name, movements):
+        """What quern-train says of a task of 24 steps, and its options; a movement may be off by that factor."""
         self.workers(solver1="", whistleblower="")
         self.verifiers()
-        model, account = self.make_model("command", steps=60), self.net.accounts["submitter"]
+        model, account = self.make_model(name, steps=60), self.net.accounts["submitter"]
         running = Run([*model, "--node", self.net.nodes[0].url, "--rpc-cookie", self.net.daemons[0].datadir + "/.cookie",
                        "--keystore", account.keystore, "--password-file", account.password_file, "--budget", "5qrn",
                        "--poll-ms", 200, "--tax", "0.01qrn", *WINDOWS, "--tolerance", "--interval", 3, "--steps", 24,
-                       "--range", 1000, "--yes"])
+                       "--range", movements, "--yes"])
         self.assertEqual(running.end(), 0, running.said)
+        return running, model
+
+    def test_one_command_profiles_submits_and_fetches(self):
+        running, model = self.by_one_command("command", 1000)
         task = self.net.node.task_get(running.last("submitted")["task"])
         self.assertEqual((task["stateName"], task["spec"]["work"]["mode"], task["steps"]), ("settled", 1, 32))
         self.assertEqual(self.slashed(task), set())
         self.assertEqual(running.last("result")["stateRoot"], task["claim"]["finalRoot"])
+        self.assertTrue(running.last("result")["accepted"])
+        self.assertLess(running.names().index("price"), running.names().index("profiling"))
+        self.assertEqual(running.names().count("price"), 1)
         self.assertTrue(json.loads(run("quern-compile", "validate", model[5]))["valid"])
         self.assert_supply()
+
+    def test_a_result_says_that_a_claim_was_refused(self):
+        running, _ = self.by_one_command("refused", 1)  # no movement but the median one
+        self.assertFalse(running.last("result")["accepted"])
+        self.assertEqual(self.slashed(self.net.node.task_get(running.last("submitted")["task"])), set())
 
 
 if __name__ == "__main__":

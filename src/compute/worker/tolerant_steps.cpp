@@ -24,7 +24,8 @@ Expected<std::unique_ptr<TolerantSteps>> TolerantSteps::make(const Parts& parts)
 }
 
 TolerantSteps::TolerantSteps(const Parts& parts, tolerance::judge::JudgedTask task, ClaimedRows rows)
-    : programs_(parts.programs),
+    : id_(parts.task.id),
+      programs_(parts.programs),
       seed_(parts.seed),
       cancellation_(parts.cancellation),
       before_(parts.before),
@@ -66,7 +67,7 @@ Status TolerantSteps::train(vm::tensor::State& state, std::uint64_t step) {
     about_to_write();
     const Status trained = fast_->step(state, data_, seed_);
     if (trained) return {};
-    log::warning(Category::solver, "trained canonically from here on step={} reason={}", step,
+    log::warning(Category::solver, "trained canonically from here on task={} step={} reason={}", id_, step,
                  trained.error().to_string());
     fast_.reset();
     segment_is_fast_ = false;
@@ -113,9 +114,10 @@ Status TolerantSteps::check(vm::tensor::State& state, std::uint64_t step) {
     QUERN_CHECK(run_canonical(state, step));
     if (why.empty() && !accepted(state)) why = "is not within the task's limits";
     if (why.empty()) return {};
-    log::warning(Category::solver,
-                 "what was trained fast {}: the canonical result is taken, and the rest is trained canonically step={}",
-                 why, step);
+    log::warning(
+        Category::solver,
+        "what was trained fast {}: the canonical result is taken, and the rest is trained canonically task={} step={}",
+        why, id_, step);
     fast_.reset();
     return {};
 }

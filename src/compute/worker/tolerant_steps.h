@@ -53,6 +53,8 @@ public:
     void set_before_writing(std::function<void(std::size_t slot)> hook);
 
     [[nodiscard]] const ClaimedRows& rows() const { return rows_; }
+    // Whether segments are trained by FastSteps still.
+    [[nodiscard]] bool is_fast() const { return fast_ != nullptr; }
 
 private:
     TolerantSteps(const Parts& parts, tolerance::judge::JudgedTask task, ClaimedRows rows);
@@ -67,6 +69,7 @@ private:
         return tolerance::judge::accepted(task_.programs, state);
     }
 
+    const std::uint64_t id_;  // the task's
     const core::TaskPrograms& programs_;
     const vm::tensor::Tensor& seed_;
     const Cancellation* cancellation_;

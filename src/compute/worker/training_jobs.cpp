@@ -175,7 +175,8 @@ Status TrainingJobs::make_runner(Training& training) {
                              ? context_.inputs.hold(vm::tensor::step_bytes(program) + state_bytes(program), Duty::bound)
                              : nullptr;
     if (options.fast_steps && training.fast_room == nullptr)
-        log::warning(Category::solver, "no memory for another executor: trained canonically task={}", live.task.id);
+        log::warning(Category::solver, "no memory for libtorch beside the replay: trained canonically task={}",
+                     live.task.id);
     QUERN_TRY(training.tolerant,
               TolerantSteps::make(
                   {training.inputs->programs, live.task, *training.data, training.seed, fault, options.backend,
@@ -183,6 +184,8 @@ Status TrainingJobs::make_runner(Training& training) {
                    options.check_segments, *context_.rng, rows_path(training.workspace, live.claim.id.stretch),
                    training.step != chain::market::stretch_of(live).before, chain::market::stretch_of(live).before}));
     training.tolerant->set_before_writing(before_writing);
+    log::info(Category::solver, "in tolerance mode task={} by={} check_segments={}", live.task.id,
+              training.tolerant->is_fast() ? "libtorch" : "canonical", options.check_segments);
     return {};
 }
 
