@@ -17,12 +17,12 @@ double segment_time(const cost::TaskTime& time, const chain::types::Task& task, 
 }  // namespace
 
 Status check_time(const core::TaskPrograms& programs, const chain::types::Task& task,
-                  const chain::market::Stretch& stretch, const cost::Profile& profile) {
+                  const chain::market::Stretch& stretch, const cost::Profile& profile, double times) {
     const std::uint64_t segments = core::segment_count(stretch.steps, task.spec.work.interval);
     if (segments == 0) return {};
     const cost::TaskTime time(programs, profile);
     const double longest =
-        std::max(segment_time(time, task, stretch, 0), segment_time(time, task, stretch, segments - 1));
+        times * std::max(segment_time(time, task, stretch, 0), segment_time(time, task, stretch, segments - 1));
     if (kTimeMargin * longest <= static_cast<double>(task.spec.windows.heartbeat_s)) return {};
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.3g", longest);

@@ -15,9 +15,10 @@ namespace quern::compute::worker {
 inline constexpr double kTimeMargin = 2;
 
 // Whether the segments of `interval` steps of the stretch, each with its commitments, take half of `heartbeat_s` at
-// most; the first and the last are looked at. Error: worker.too_slow, which says how long one takes.
+// most; the first and the last are looked at. Each is done `times` times. Error: worker.too_slow, which says how long
+// one takes.
 [[nodiscard]] Status check_time(const core::TaskPrograms& programs, const chain::types::Task& task,
-                                const chain::market::Stretch& stretch, const cost::Profile& profile);
+                                const chain::market::Stretch& stretch, const cost::Profile& profile, double times = 1);
 // Seconds of the stretch's steps with their commitments.
 [[nodiscard]] double training_time(const core::TaskPrograms& programs, const chain::types::Task& task,
                                    const chain::market::Stretch& stretch, const cost::Profile& profile);

@@ -170,11 +170,20 @@ Status TrainingJobs::make_runner(Training& training) {
     }
     const auto& program = training.inputs->programs.any();
     const MakeFastSteps none;
+    // Libtorch and a replay of each segment take longer than the replay alone: where there is no time for both nothing
+    // is gained by it, and a heartbeat might be missed. Libtorch is taken to be no slower than the canonical steps.
+    const bool in_time =
+        context_.profile == nullptr || options.check_segments > 1 ||
+        check_time(training.inputs->programs, live.task, chain::market::stretch_of(live), *context_.profile, 2)
+            .has_value();
+    if (options.fast_steps && !in_time)
+        log::info(Category::solver, "no time for libtorch beside the replay: trained canonically task={}",
+                  live.task.id);
     // Another executor's step, and the state with which its segment begins.
-    training.fast_room = options.fast_steps
+    training.fast_room = options.fast_steps && in_time
                              ? context_.inputs.hold(vm::tensor::step_bytes(program) + state_bytes(program), Duty::bound)
                              : nullptr;
-    if (options.fast_steps && training.fast_room == nullptr)
+    if (options.fast_steps && in_time && training.fast_room == nullptr)
         log::warning(Category::solver, "no memory for libtorch beside the replay: trained canonically task={}",
                      live.task.id);
     QUERN_TRY(training.tolerant,

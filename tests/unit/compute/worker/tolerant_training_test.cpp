@@ -9,6 +9,7 @@
 #include "compute/program/state_file.h"
 #include "compute/tolerance/judge/judge_program.h"
 #include "compute/worker/replay.h"
+#include "compute/worker/task_time.h"
 #include "compute/worker/training_jobs.h"
 #include "content_node.h"
 #include "lifecycle_fixture.h"
@@ -385,6 +386,29 @@ TEST_F(TolerantTraining, is_canonical_where_nothing_is_faster) {
     EXPECT_EQ(*replay(proved()), 0U);
     EXPECT_EQ(judge::training_state(judged, last_state()), canonical(kSegments));
     EXPECT_TRUE(judge::accepted(judged, last_state()));
+}
+
+// Who checks each segment gains nothing by libtorch, and might miss a heartbeat by it.
+TEST_F(TolerantTraining, is_canonical_where_there_is_no_time_for_both) {
+    cost::Profile profile;
+    profile.nanoseconds.fill(1);
+    const auto& task = order.live->task;
+    const double segment = training_time(*programs, task, {0, kSteps + 1}, profile);
+    const double both = static_cast<double>(task.spec.windows.heartbeat_s) / (2 * kTimeMargin * segment);
+    context.profile = &profile;
+    const auto steps_at = [&](double nanoseconds) {
+        profile.nanoseconds.fill(nanoseconds);
+        (void)Workspace::remove_all_but(options.datadir, {});
+        fast_steps = 0;
+        trained = {};
+        train();
+        EXPECT_NE(trained.proof, nullptr);
+        return fast_steps;
+    };
+    EXPECT_EQ(steps_at(1.01 * both), 0U);
+    EXPECT_EQ(steps_at(0.99 * both), kSegments * kSteps);
+    options.check_segments = 1U << 20;
+    EXPECT_EQ(steps_at(1.01 * both), kSegments * kSteps) << "it hardly replays";
 }
 
 TEST_F(TolerantTraining, goes_on_after_a_restart_with_the_rows_that_it_has_written) {
