@@ -490,7 +490,8 @@ def publish(text: str, pictures: Sequence[str]) -> None:
     page = os.path.join(ROOT, "doc", "quality.md")
     with open(page, encoding="utf-8") as file:
         before, rest = file.read().split(BEGIN)
-    shown = "".join(f"![{os.path.basename(picture)[:-4].partition('-')[2]}](images/{os.path.basename(picture)})\n\n" for picture in pictures)
+    names = [os.path.basename(picture) for picture in pictures]
+    shown = "".join(f"![{name.removesuffix('.png')}](images/{name})\n\n" for name in names)
     write(page, before + BEGIN + "\n" + text + "\n" + shown + END + rest.split(END)[1])
     for picture in pictures:
         shutil.copy(picture, os.path.join(ROOT, "doc", "images"))
