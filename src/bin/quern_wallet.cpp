@@ -6,6 +6,7 @@
 
 #include "bin/task_options.h"
 #include "bin/terminal.h"
+#include "bin/tolerance_options.h"
 #include "bin/tolerance_task.h"
 #include "chain/params/params.h"
 #include "chain/types/json_codec.h"
@@ -187,12 +188,9 @@ Status submit_task(const Options& options) {
     QUERN_TRY(const auto spec, build_task(options.spec));
     QUERN_TRY(const wallet::Price price, wallet::price_of(spec, options.spec));
     const auto qrn = [](const Uint256& grains) { return wallet::in_qrn(grains); };
-    std::fprintf(stderr, "escrow %s QRN%s (reward up to %s, verifiers %s, custodians %s, tax %s, deposit %s)\n",
-                 qrn(price.escrow.total).c_str(),
+    std::fprintf(stderr, "escrow %s QRN%s (reward up to %s, %s)\n", qrn(price.escrow.total).c_str(),
                  options.spec.params.empty() ? " if the chain has the standard parameters (--params)" : "",
-                 qrn(price.escrow.reward).c_str(), qrn(price.escrow.verifier_fees).c_str(),
-                 qrn(price.escrow.custody_fees).c_str(), qrn(price.escrow.tax).c_str(),
-                 qrn(price.escrow.storage_deposit).c_str());
+                 qrn(price.escrow.reward).c_str(), wallet::other_parts(price.escrow).c_str());
     return sign_native(NativeKind::task_submit, types::encode_record(spec), options);
 }
 
@@ -252,9 +250,22 @@ void add_spec_options(CLI::App& app, wallet::SpecOptions& spec) {
                    "the chain's parameters, what quern_params answers, as JSON or @FILE: for the price and the least "
                    "--verify-s (default: the standard ones)");
     app.add_option("--uri", spec.uris, kUriHelp);
-    app.add_flag_callback(
+    CLI::Option* const tolerance = app.add_flag_callback(
         "--tolerance", [&spec] { spec.defaults.work.mode = chain::types::TaskMode::tolerance; },
         "the programs judge what the solver claims (quern-compile --tolerance), which is their last data tensor");
+    CLI::Option* const profilers =
+        app.add_option(
+               "--profilers", spec.profilers,
+               "so many verifiers, 3 to 16, measure the limits, which --data does not have then; each is paid a fee")
+            ->needs(tolerance);
+    app.add_option("--profiled-segments", spec.profiled_segments,
+                   "segments that each of them trains and replays, from the first on; 8 to 64")
+        ->capture_default_str()
+        ->needs(profilers);
+    app.add_option("--profile-window", spec.profile_window_s, "seconds that they have for it")
+        ->capture_default_str()
+        ->needs(profilers);
+    add_tolerance_terms(app, spec.tolerance, profilers);
     app.add_option("--steps", spec.steps, "training steps N of the one program; else --plan");
     add_term_options(app, spec);
     app.callback([&spec] {  // all that is missing at once, not one by one

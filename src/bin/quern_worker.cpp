@@ -48,6 +48,7 @@ struct Raw {  // what has to be translated after parsing
     TransferTexts transfer;
     log::Options log;
     bool no_ticks = false;
+    bool no_profiling = false;
     bool no_benchmark = false;
 };
 
@@ -70,7 +71,10 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
                    "whistleblower while few are (of each claim by a lot of its own: all claims while half of what "
                    "whistleblowers have bonded is its own, the fewer the more others have)")
         ->delimiter(',');
-    app.add_option("--price", raw.bid_price, "bid per work unit, in grains or 2gwei (default: half of the task's cap)");
+    app.add_option(
+        "--price", raw.bid_price,
+        "bid per work unit, in grains or 2gwei (default: half of the task's cap); profiles of tasks with a lower "
+        "cap are left alone");
     app.add_option("--chain-id", options.chain_id,
                    "sign for this chain alone (default: the one this --datadir was first used with)");
     app.add_option("--max-fee-per-gas", raw.max_fee_per_gas,
@@ -121,11 +125,16 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         ->capture_default_str();
     app.add_flag(
         "--no-torch", raw.no_torch,
-        "solver: train tasks that allow another rounding in the canonical arithmetic, too, and not by libtorch");
+        "solver: train tasks that allow another rounding in the canonical arithmetic, too, and not by libtorch; "
+        "verifier: no profiling");
     app.add_option("--ws", raw.ws,
                    "ws:// URL of the node's notifications; off: none (default: the port that the node names)");
     app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain without notifications")
         ->capture_default_str();
+    app.add_flag(
+        "--no-profiling", raw.no_profiling,
+        "verifier: find no limits for tasks that leave them to profilers (doc/operations.md), though drawn for "
+        "it: that costs nothing but the fee");
     app.add_flag("--no-ticks", raw.no_ticks,
                  "send no tick for what is due, but those that pay this solver its held shares");
     add_source_options(app, options.sources, raw.transfer);
@@ -176,6 +185,7 @@ Status translate(WorkerOptions& options, const Raw& raw) {
         QUERN_TRY(options.websocket, websocket::parse_url(raw.ws));
     }
     options.ticks = !raw.no_ticks;
+    options.profiles = !raw.no_profiling;
     options.benchmark = !raw.no_benchmark;
     options.version = QUERN_VERSION;
     for (const auto& [name, text, amount] :

@@ -20,7 +20,7 @@ namespace quern {
     namespace core = compute::core;
     namespace judge = compute::tolerance::judge;
     if (!core::claims_data(spec)) return {};
-    if (!options.data.empty()) {
+    if (!options.data.empty() && spec.profiling.profilers == 0) {
         const std::string& path = options.data.back();
         QUERN_TRY(const Bytes file, read_limits(path));
         QUERN_CHECK(wallet::named(path, compute::tolerance::decode_limits(file)));

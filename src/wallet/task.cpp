@@ -3,8 +3,10 @@
 #include <iostream>
 
 #include "base/fs.h"
+#include "chain/market/bonds.h"
 #include "chain/params/parameters.h"
 #include "chain/types/json_codec.h"
+#include "compute/core/profiling.h"
 #include "compute/core/program_opening.h"
 #include "compute/core/task_plan.h"
 #include "compute/program/state_file.h"
@@ -121,6 +123,17 @@ Status take_initial_state(const SpecOptions& options, const std::optional<core::
     return {};
 }
 
+Status take_profiling(const SpecOptions& options, types::TaskSubmitPayload& spec) {
+    if (options.profilers == 0) return {};
+    QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(spec.plan));
+    const auto terms = options.tolerance.of(chain::market::segment_count(plan.steps(), spec.work.interval));
+    spec.profiling = {options.profilers,   options.profiled_segments, options.profile_window_s,
+                      terms.cap,           terms.history_cap,         terms.range,
+                      terms.allowance.l2,  terms.allowance.linf,      terms.allowance.moments,
+                      terms.allowance.rest};
+    return {};
+}
+
 // Each file is a data tensor byte by byte, its content id the root.
 Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
     if (!options.data_roots.empty()) {
@@ -129,19 +142,22 @@ Status take_data(const SpecOptions& options, types::TaskSubmitPayload& spec) {
             QUERN_TRY(const Hash32 root, named("--data-root " + text, fixed_from_hex<32>(text)));
             spec.data_roots.push_back(root);
         }
-        if (core::claims_data(spec)) spec.data_roots.emplace_back();
+        spec.data_roots.resize(spec.data_roots.size() + core::unnamed_data(spec));
     }
     if (options.data.empty()) return {};
     QUERN_TRY(const core::TaskPlan plan, core::TaskPlan::decode(spec.plan));
     const std::vector<tensor::DataSet>& wanted = plan.header().data;
-    const std::size_t claimed = core::claims_data(spec) ? 1 : 0;  // of the solver's
-    if (options.data.size() + claimed != wanted.size())
-        return fail("task.wrong_data_size", std::to_string(options.data.size()) + " data files, the program reads " +
-                                                std::to_string(wanted.size() - std::min(claimed, wanted.size())) +
-                                                (claimed != 0 ? " and what the solver claims (--tolerance)" : "") +
-                                                (claimed == 0 && options.data.size() + 1 == wanted.size()
-                                                     ? "; is it a tolerance task? --tolerance"
-                                                     : ""));
+    const std::size_t unnamed = core::unnamed_data(spec);
+    if (options.data.size() + unnamed != wanted.size())
+        return fail(
+            "task.wrong_data_size",
+            std::to_string(options.data.size()) + " data files, the program reads " +
+                std::to_string(wanted.size() - std::min(unnamed, wanted.size())) +
+                (unnamed == 2   ? " and what profilers find and the solver claims (--profilers)"
+                 : unnamed == 1 ? " and what the solver claims (--tolerance)"
+                                : "") +
+                (unnamed == 0 && options.data.size() + 1 == wanted.size() ? "; is it a tolerance task? --tolerance"
+                                                                          : ""));
     spec.data_roots.clear();
     for (std::size_t i = 0; i < options.data.size(); ++i) {
         // Of any size: never in memory as a whole.
@@ -204,6 +220,7 @@ Expected<types::TaskSubmitPayload> build_spec(const SpecOptions& options) {
     }
     QUERN_TRY(const auto programs, take_programs(options, spec));
     QUERN_CHECK(take_initial_state(options, programs, spec));
+    QUERN_CHECK(take_profiling(options, spec));
     QUERN_CHECK(take_data(options, spec));
     QUERN_CHECK(take_hash("--init-root", options.init_root, spec.init_root));
     QUERN_CHECK(take_amount("--price-cap", options.price_cap, spec.money.price_cap));
@@ -241,6 +258,12 @@ Expected<Uint256> price_cap_within(const types::TaskSubmitPayload& spec, const S
     return price;
 }
 
+std::string other_parts(const chain::market::Escrow& escrow) {
+    std::string parts = "verifiers " + in_qrn(escrow.verifier_fees) + ", custodians " + in_qrn(escrow.custody_fees);
+    if (!escrow.profiler_fees.is_zero()) parts += ", profilers " + in_qrn(escrow.profiler_fees);
+    return parts + ", tax " + in_qrn(escrow.tax) + ", deposit " + in_qrn(escrow.storage_deposit);
+}
+
 Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions& options) {
     QUERN_TRY(const chain::params::MarketParams market, market_of(options));
     QUERN_TRY(const core::TaskPlan plan, core::check_task_spec(spec, market.custodians));
@@ -256,10 +279,16 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
         if (price.escrow.total > limit)
             return fail("wallet.above_max_escrow", "the task takes " + in_qrn(price.escrow.total) + " QRN into escrow");
     }
+    if (spec.profiling.profilers != 0) {
+        const auto bond = chain::market::verifier_bond(market, price.escrow.profiler_fee);
+        if (!bond) return fail("task.price_overflow");
+        price.profiler_bond = *bond;
+    }
     const auto amount = [](const Uint256& grains) {
         return json::Value::object({{"grains", grains.to_decimal()}, {"qrn", in_qrn(grains)}});
     };
-    const auto least = chain::market::least_windows(spec, work, core::task_bytes(plan, market.custodians));
+    const auto least =
+        chain::market::least_windows(spec, work, core::task_bytes(plan, spec.work.mode, market.custodians));
     price.json = json::Value::object({{"leastVerifyS", least.verify_s.to_decimal()},
                                       {"leastHeartbeatS", least.heartbeat_s.to_decimal()},
                                       {"workUnitsPerStep", work.plan.step},
@@ -276,9 +305,15 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
                                       {"verifierFees", amount(price.escrow.verifier_fees)},
                                       {"custodyFee", amount(price.escrow.custody_fee)},
                                       {"custodyFees", amount(price.escrow.custody_fees)},
+                                      {"profilers", spec.profiling.profilers},
+                                      {"profilerFee", amount(price.escrow.profiler_fee)},
+                                      {"profilerFees", amount(price.escrow.profiler_fees)},
+                                      {"profilerBond", amount(price.profiler_bond)},
+                                      {"profilerWorkUnits", chain::market::profiled_work(work).to_decimal()},
                                       {"tax", amount(price.escrow.tax)},
                                       {"storageDeposit", amount(price.escrow.storage_deposit)},
                                       {"escrow", amount(price.escrow.total)}});
+    if (core::is_profiled(spec)) price.json.set("leastProfileWindowS", least.profile_s.to_decimal());
     return price;
 }
 

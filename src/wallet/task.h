@@ -9,7 +9,9 @@
 #include "base/json.h"
 #include "chain/market/escrow.h"
 #include "chain/types/native_tx.h"
+#include "compute/core/profiling.h"
 #include "compute/core/task_spec.h"
+#include "compute/tolerance/profile/profile.h"
 #include "wallet/imports.h"
 
 namespace quern::wallet {
@@ -19,7 +21,7 @@ struct SpecOptions {
     SpecOptions();
     std::string spec_file, init;
     std::vector<std::string> data;              // files, in the order of the programs' data tensors (but for the last
-                                                // one in tolerance mode)
+                                                // one in tolerance mode, the last two where profilers find the limits)
     std::vector<std::string> programs;          // files, in the plan's order
     std::string plan;                           // the body as JSON: numbers of programs and [count, body]
     std::uint64_t steps = 0;                    // the plan of one program that is run so often
@@ -30,6 +32,11 @@ struct SpecOptions {
     std::vector<ImportFiles> imports;  // settled tasks from whose final states the initial one has slots
     std::uint64_t speed = 0;           // work units a second that those who take part have at least; 0: not given
     std::uint64_t bandwidth = 0;       // bytes a second
+    // Of a task in tolerance mode whose limits are measured; 0 profilers: it names them, or the specification says so.
+    std::uint32_t profilers = 0;
+    std::uint32_t profiled_segments = compute::core::kMinProfiledSegments;
+    std::uint64_t profile_window_s = 300;
+    compute::tolerance::profile::TermNumbers tolerance;
     chain::types::TaskSubmitPayload defaults;
     // The chain's parameters, as quern_params answers them, as JSON or @FILE; for the price and the least windows
     // alone.
@@ -51,12 +58,17 @@ struct SpecOptions {
 
 struct Price {
     chain::market::Escrow escrow;
-    json::Value json;  // all parts in grains and QRN
+    Uint256 profiler_bond;  // that each profiler must have free; 0: there are none
+    json::Value json;       // all parts in grains and QRN
 };
 // Checks the specification as the chain will, with the parameters' standard values unless others are given. Errors:
 // task.*, plan.*, program.*, amount.*, wallet.above_max_escrow, wallet.no_params (a limit that other parameters would
 // break).
 [[nodiscard]] Expected<Price> price_of(const chain::types::TaskSubmitPayload& spec, const SpecOptions& options);
+
+// What is in an escrow beside the reward, for people: "verifiers 0.3, custodians 0, tax 0, deposit 0.1", in QRN; the
+// profilers' fees only where there are some.
+[[nodiscard]] std::string other_parts(const chain::market::Escrow& escrow);
 
 // The highest price cap, in grains per work unit, with which the escrow is no more than `most`. Errors: those of
 // price_of(); wallet.budget_too_small: even at 1 grain it is more (the detail says how much).

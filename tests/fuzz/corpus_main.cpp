@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "base/fs.h"
 #include "base/rng.h"
@@ -100,6 +101,14 @@ bool run_one(const Target& target, BytesView input, const std::string& what, std
 // One input of these drives a small network for seconds of its time: they get a tenth of the mutations.
 bool is_slow(const Target& target) { return target.name == "sdbft_core"; }
 
+// Names of the seeds that the target takes as its code makes them now.
+std::set<std::string> taken_seeds(const Target& target) {
+    std::set<std::string> names;
+    for (const Seed& seed : target.seeds())
+        if (target.run(seed.bytes)) names.insert(seed.name);
+    return names;
+}
+
 bool replay(const Target& target, const std::string& folder, std::size_t mutations) {
     if (is_slow(target)) mutations /= 10;
     const std::string name(target.name);
@@ -107,20 +116,23 @@ bool replay(const Target& target, const std::string& folder, std::size_t mutatio
     std::printf("%s: ", name.c_str());
     std::fflush(stdout);  // names the target where a crash ends the program
     std::size_t taken = 0;
+    std::set<std::string> outdated = taken_seeds(target);
     std::size_t runs = 0;
     std::size_t violations = 0;
     for (const Seed& seed : corpus) {
-        if (run_one(target, seed.bytes, seed.name, violations)) ++taken;
+        if (run_one(target, seed.bytes, seed.name, violations)) {
+            ++taken;
+            outdated.erase(seed.name);
+        }
         SeededRng rng(text_seed(name + "/" + seed.name));
         for (std::size_t i = 0; i < mutations; ++i, ++runs)
             (void)run_one(target, mutated(seed, corpus, rng, target.max_bytes),
                           "mutation " + std::to_string(i) + " of " + seed.name, violations);
     }
     std::printf("%zu files, %zu taken, %zu mutations, %zu violations%s\n", corpus.size(), taken, runs, violations,
-                corpus.empty() ? ": no corpus"
-                : taken == 0   ? ": the corpus is out of date"
-                               : "");
-    return violations == 0 && taken != 0;
+                corpus.empty() ? ": no corpus" : "");
+    for (const std::string& name : outdated) std::printf("  %s is out of date or missing: --generate\n", name.c_str());
+    return violations == 0 && taken != 0 && outdated.empty();
 }
 
 bool generate(const std::string& folder) {

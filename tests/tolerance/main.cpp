@@ -9,7 +9,7 @@
 #include <map>
 
 #include "bin/terminal.h"
-#include "compute/tolerance/sampling.h"
+#include "compute/tolerance/judge/sampling.h"
 #include "crypto/hash.h"
 #include "tolerance/attacks.h"
 

@@ -13,6 +13,9 @@ EVENTS = {
                                                     ("deadline", "uint64")]),
     "Paid": (3, [("task", "uint64"), ("to", "address")], [("amount", "uint256"), ("reason", "string")]),
     "CustodianDrawn": (4, [("task", "uint64"), ("custodian", "address")], [("stretch", "uint32"), ("place", "uint8")]),
+    "LimitsFound": (3, [("task", "uint64")], [("limits", "bytes")]),
+    "ProfilerDrawn": (4, [("task", "uint64"), ("profiler", "address")], []),
+    "ProfileCommitted": (4, [("task", "uint64"), ("profiler", "address")], [("commitment", "bytes32")]),
     "CustodyReceived": (4, [("task", "uint64"), ("from", "address")], [("stretch", "uint32"), ("dataOk", "bool")]),
     "WatchSealed": (4, [("task", "uint64"), ("watcher", "address")], [("stretch", "uint32"), ("report", "uint8"), ("deposit", "uint256")]),
     "ReportOpened": (4, [("task", "uint64"), ("verifier", "address")],
@@ -57,10 +60,11 @@ def _decode(data, fields):
     words = [data[i:i + 64] for i in range(0, len(data), 64)]
     values = {}
     for index, (name, kind) in enumerate(fields):
-        if kind == "string":
+        if kind in ("string", "bytes"):
             at = int(words[index], 16) // 32
             length = int(words[at], 16)
-            values[name] = bytes.fromhex("".join(words[at + 1:]))[:length].decode(errors="replace")
+            value = bytes.fromhex("".join(words[at + 1:]))[:length]
+            values[name] = value.decode(errors="replace") if kind == "string" else "0x" + value.hex()
         else:
             values[name] = _value(words[index], kind)
     return values

@@ -30,7 +30,7 @@ class Job:
     of the first program and one of the second. `trained`, a state and its program's file, gives the parameters that it
     begins with; with `start` the first step of all makes the rest of the first state. `network` is the file that the
     architecture names. `tolerance`, (steps of a segment, segments of a stretch, file of the limits), makes a task that
-    judges what its solver claims."""
+    judges what its solver claims; without the file its limits are profilers' to find."""
 
     def __init__(self, directory, node, architecture, data, seed=1, trained=None, start=False, network=None,
                  tolerance=None):
@@ -51,9 +51,11 @@ class Job:
         if tolerance:
             steps, segments, limits = tolerance
             self.programs.append(path("judge.bin"))
-            self.data.append(limits)
             judged = ["--tolerance", "--segments", segments]
-            more += ["--tolerance", steps, "--segments", segments, "--judge", self.programs[1], "--limits", limits]
+            more += ["--tolerance", steps, "--segments", segments, "--judge", self.programs[1]]
+            if limits:
+                self.data.append(limits)
+                more += ["--limits", limits]
         keeps = ["--program", trained[1]] if trained else []
         if start:
             more += ["--start", *self.starts, *keeps]

@@ -21,11 +21,14 @@ struct TaskEstimate {                 // amounts in grains
     Uint256 verifier_fees;
     Uint256 custody_fee;  // of each custodian of a stretch ...
     Uint256 custody_fees;
+    Uint256 profiler_fee;  // of each profiler ...
+    Uint256 profiler_fees;
     Uint256 tax;
     Uint256 storage_deposit;
     Uint256 escrow;  // the sum
     Uint256 solver_bond;
     Uint256 verifier_bond;
+    Uint256 profiler_bond;  // of each profiler; 0: there are none
 };
 
 class MarketGuide {

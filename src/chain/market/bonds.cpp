@@ -56,6 +56,10 @@ Uint256 verifier_bond(const params::MarketParams& market, const types::Task& tas
     return verifier_bond(market, verifier_fee(task, 0)).value_or(Uint256());
 }
 
+Uint256 profiler_bond(const params::MarketParams& market, const types::Task& task) {
+    return verifier_bond(market, profiler_fee(task)).value_or(Uint256());
+}
+
 Uint256 weight_of(const types::DrawVersion& version) {
     Uint256 sum;
     for (const auto& weight : version.weights) sum += weight;

@@ -19,6 +19,8 @@ namespace quern::chain::market {
 [[nodiscard]] Uint256 solver_bond(const params::MarketParams& market, const types::Task& task);
 [[nodiscard]] Uint256 seat_bond(const params::MarketParams& market, const types::Task& task);
 [[nodiscard]] Uint256 verifier_bond(const params::MarketParams& market, const types::Task& task);
+// What a profiler locks of its bond as a verifier.
+[[nodiscard]] Uint256 profiler_bond(const params::MarketParams& market, const types::Task& task);
 // What a bid locks of seat_bond.
 [[nodiscard]] Uint256 bid_deposit(const params::MarketParams& market, const types::Task& task);
 

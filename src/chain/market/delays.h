@@ -36,9 +36,9 @@ namespace quern::chain::market {
 [[nodiscard]] constexpr std::uint64_t anchor_of(std::uint64_t anchor, std::uint64_t now) {
     return beacon_height(draw_height(anchor), now) - params::kBeaconDelay;
 }
-// Whether the state ends with a draw whose anchor is set: of the solver, of the verifiers.
+// Whether the state ends with a draw whose anchor is set: of the profilers, of the solver, of the verifiers.
 [[nodiscard]] inline bool awaits_draw(const types::Task& task) {
-    return task.state == types::TaskState::open && task.draw_at != 0;
+    return (task.state == types::TaskState::open || task.state == types::TaskState::profiling) && task.draw_at != 0;
 }
 [[nodiscard]] inline bool awaits_draw(const types::Claim& claim) {
     return claim.state == types::ClaimState::proved && claim.draw_at != 0;

@@ -13,6 +13,12 @@ Expected<Uint256> or_overflow(const std::optional<Uint256>& value) {
     return *value;
 }
 
+// What who checks or measures is paid for so much work.
+Expected<Uint256> fee_for(const Uint256& price, const Uint256& work) {
+    QUERN_TRY(const Uint256 cost, work_price(price, work));
+    return or_overflow(mul_div(cost, params::kVerifierFeeNumerator, params::kVerifierFeeDenominator));
+}
+
 }  // namespace
 
 Expected<Uint256> work_price(const Uint256& price, const Uint256& work) {
@@ -20,8 +26,11 @@ Expected<Uint256> work_price(const Uint256& price, const Uint256& work) {
 }
 
 Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price, std::uint64_t steps) {
-    QUERN_TRY(const Uint256 cost, work_price(price, sampled_work(work, steps)));
-    return or_overflow(mul_div(cost, params::kVerifierFeeNumerator, params::kVerifierFeeDenominator));
+    return fee_for(price, sampled_work(work, steps));
+}
+
+Expected<Uint256> profiler_fee(const TaskWork& work, const Uint256& price) {
+    return fee_for(price, profiled_work(work));
 }
 
 Expected<Uint256> verifier_fee(const TaskWork& work, const Uint256& price) {
@@ -54,8 +63,12 @@ Expected<Escrow> escrow_left(const TaskWork& work, const Uint256& price_cap, con
         QUERN_TRY(escrow.custody_fees,
                   or_overflow(checked_mul(work.custody_fee, Uint256(stretches - settled) * Uint256(work.custodians))));
     }
-    for (const Uint256& part :
-         {escrow.reward, escrow.verifier_fees, escrow.custody_fees, escrow.tax, escrow.storage_deposit}) {
+    if (work.profilers != 0) {
+        QUERN_TRY(escrow.profiler_fee, profiler_fee(work, price_cap));
+        QUERN_TRY(escrow.profiler_fees, or_overflow(checked_mul(escrow.profiler_fee, work.profilers)));
+    }
+    for (const Uint256& part : {escrow.reward, escrow.verifier_fees, escrow.custody_fees, escrow.profiler_fees,
+                                escrow.tax, escrow.storage_deposit}) {
         QUERN_TRY(escrow.total, or_overflow(checked_add(escrow.total, part)));
     }
     return escrow;
@@ -89,6 +102,10 @@ Uint256 held_after(const types::Task& task) {
 
 Uint256 verifier_fee(const types::Task& task, std::uint32_t stretch) {
     return verifier_fee(work_of(task), task.spec.money.price_cap, stretch_of(task, stretch).steps).value_or(Uint256());
+}
+
+Uint256 profiler_fee(const types::Task& task) {
+    return profiler_fee(work_of(task), task.spec.money.price_cap).value_or(Uint256());
 }
 
 Uint256 price_at_cap(const types::Task& task, const Uint256& work) {

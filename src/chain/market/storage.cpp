@@ -23,6 +23,7 @@ std::uint64_t stored_bytes(const params::MarketParams& market, const types::Task
                            std::uint64_t stretches) {
     const std::uint64_t reports = params::kMaxDraws * spec.work.verifiers;
     return types::encode_record(kept_submission(spec)).size() + kTaskBytes + market.max_bids * kBidBytes +
+           spec.profiling.profilers * kProfilerBytes +
            claims_kept(market, stretches) *
                (kClaimBytes + custody_bytes(market.custodians) + reports * (kReportBytes + kDisputeBytes));
 }

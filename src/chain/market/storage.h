@@ -3,7 +3,8 @@
 // thread-safe. Rules: doc/market.md, "Deposits for bytes".
 //
 //   task's deposit      = storage_deposit_per_byte * (its submission + kTaskBytes + max_bids * kBidBytes
-//                         + claims * (kClaimBytes + custody_bytes(c) + kMaxDraws * m * (kReportBytes + kDisputeBytes)))
+//                         + profilers * kProfilerBytes + claims * (kClaimBytes + custody_bytes(c) + kMaxDraws * m *
+//                         (kReportBytes + kDisputeBytes)))
 //   challenge's deposit = storage_deposit_per_byte * kDisputeBytes, of a commitment and of the dispute it becomes
 //   evidence commitment's deposit = storage_deposit_per_byte * kEvidenceCommitmentBytes
 //   sealed verdict's deposit      = storage_deposit_per_byte * kWatchBytes
@@ -17,8 +18,9 @@ namespace quern::chain::market {
 inline constexpr std::uint32_t kKeptStretches = 2;
 
 // What one object of a kind takes at most; unit tests hold the largest ones against them.
-inline constexpr std::uint64_t kTaskBytes = 1'024;  // beside its submission and its bids
+inline constexpr std::uint64_t kTaskBytes = 1'024;  // beside its submission, bids and profilers
 inline constexpr std::uint64_t kBidBytes = 160;
+inline constexpr std::uint64_t kProfilerBytes = 448;    // with what it is paid or loses
 inline constexpr std::uint64_t kClaimBytes = 1'408;     // with what its solver is paid or loses
 inline constexpr std::uint64_t kReportBytes = 768;      // with what its verifier is paid or loses
 inline constexpr std::uint64_t kDisputeBytes = 10'752;  // with its game, and its number in the claim

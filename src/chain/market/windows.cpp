@@ -50,7 +50,11 @@ LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork&
     const Uint256 custody =
         seconds(Uint256(1 + std::uint64_t{work.verifiers}) * fetched + fragments, spec.classes.bandwidth);
     const Uint256 commit = seconds(sampled_work(work), spec.classes.speed);
-    return {std::max(custody, commit), seconds(plan.segment, spec.classes.speed)};
+    const Uint256 inputs =
+        Uint256(bytes.state) + Uint256(bytes.data - bytes.claimed) + Uint256(bytes.programs) * Uint256(kProgramBytes);
+    const Uint256 profile = seconds(Uint256(work.profilers) * inputs, spec.classes.bandwidth) +
+                            seconds(profiled_work(work), spec.classes.speed);
+    return {std::max(custody, commit), seconds(plan.segment, spec.classes.speed), profile};
 }
 
 Status check_windows(const types::TaskSubmitPayload& spec, const TaskWork& work, const TaskBytes& bytes) {
@@ -58,6 +62,7 @@ Status check_windows(const types::TaskSubmitPayload& spec, const TaskWork& work,
         return fail("task.bad_class", "at most " + std::to_string(kMaxClass));
     const LeastWindows least = least_windows(spec, work, bytes);
     QUERN_CHECK(check("verify_s", spec.windows.verify_s, least.verify_s));
+    if (work.profilers != 0) QUERN_CHECK(check("profiling.window_s", spec.profiling.window_s, least.profile_s));
     return check("heartbeat_s", spec.windows.heartbeat_s, least.heartbeat_s);
 }
 

@@ -27,6 +27,7 @@ struct TaskBytes {
     std::uint64_t data = 0;        // of the data set
     std::uint64_t programs = 1;    // so many of 2^23 bytes at most
     std::uint64_t custodians = 0;  // who fetch a fragment of its history each
+    std::uint64_t claimed = 0;     // of the data set, what claims bring
 };
 // States that a verifier asks for beside those with which its segments begin: the first and the last of the stretch,
 // and that with which the last segment begins.
@@ -35,6 +36,7 @@ inline constexpr std::uint64_t kStatesBeside = 3;
 struct LeastWindows {
     Uint256 verify_s;
     Uint256 heartbeat_s;
+    Uint256 profile_s;  // ProfilingTerms::window_s, of a task that has profilers
 };
 // With m verifiers, stretches of T steps (N where there is one), n = min(s, T / k) segments of each verifier, none of
 // more work than W with its commitments, and p programs:
@@ -42,6 +44,8 @@ struct LeastWindows {
 //                                     what one uplink sends in custody; f: fragment_bytes (custody.h)
 //   verify_s    >= 2 n W / speed      the replay before the commitment
 //   heartbeat_s >= 2 W / speed        as long as a clock gives for it
+//   profile_s   >= 2 p' (state + data + 2^23 p) / bandwidth + 2 (2 s' W) / speed
+//                                     what p' profilers fetch, then s' segments, trained and replayed
 [[nodiscard]] LeastWindows least_windows(const types::TaskSubmitPayload& spec, const TaskWork& work,
                                          const TaskBytes& bytes);
 // Errors: task.bad_class, task.window_too_short (the detail says how long it must be).

@@ -11,7 +11,7 @@ constexpr unsigned kMostSegmentBits = 40;
 }  // namespace
 
 TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
-    return {plan, spec.work.verifiers, spec.work.samples, 0, {}};
+    return {plan, spec.work.verifiers, spec.work.samples, 0, {}, spec.profiling.profilers, spec.profiling.segments};
 }
 
 TaskWork work_of(const types::Task& task) {
@@ -20,6 +20,7 @@ TaskWork work_of(const types::Task& task) {
                     task.segment_work, task.total_work, task.spec.work.tranche, task.stretch_work, task.trace_work, 0});
     work.custodians = task.custodians;
     work.custody_fee = task.custody_fee;
+    if (task.state != types::TaskState::profiling) work.profilers = 0;
     return work;
 }
 
@@ -53,6 +54,8 @@ std::uint64_t sampled_segments(const TaskWork& work) {
 Uint256 sampled_work(const TaskWork& work) {
     return sampled_work(work, tranche_steps(work.plan.steps, work.plan.tranche));
 }
+
+Uint256 profiled_work(const TaskWork& work) { return Uint256(2 * std::uint64_t{work.profiled}) * work.plan.segment; }
 
 std::uint64_t largest_step(const PlannedWork& plan) { return plan.step + plan.commit; }
 

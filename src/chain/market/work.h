@@ -87,6 +87,8 @@ struct TaskWork {
     std::uint32_t samples = 0;     // s, as asked for
     std::uint64_t custodians = 0;  // of each claim
     Uint256 custody_fee = {};      // of each of these for a stretch
+    std::uint32_t profilers = 0;   // that are still to be paid, and ...
+    std::uint32_t profiled = 0;    // ... the segments of each
 };
 [[nodiscard]] TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan);
 [[nodiscard]] TaskWork work_of(const types::Task& task);
@@ -99,6 +101,8 @@ void set_plan(types::Task& task, const PlannedWork& plan);
 // Of the stretches of T steps, which are the most.
 [[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work);
 [[nodiscard]] Uint256 sampled_work(const TaskWork& work);
+// Of one profiler, who trains these segments and replays them, at most.
+[[nodiscard]] Uint256 profiled_work(const TaskWork& work);
 // The most that one step can cost whoever runs it: with its commitment. A program's header keeps it below 2^64.
 [[nodiscard]] std::uint64_t largest_step(const PlannedWork& plan);
 

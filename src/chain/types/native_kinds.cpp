@@ -13,7 +13,6 @@ constexpr auto kKinds = std::to_array<NativeKindInfo>({
 });
 
 constexpr auto kReserved = std::to_array<ReservedKind>({
-    {0x33, "task_profile"},
     {0x39, "round_post"},
     {0x3a, "round_have"},
     {0x3b, "seat_join"},

@@ -43,6 +43,8 @@ namespace quern::chain::types {
     X(watch_commit, verification, WatchCommitPayload, "watchCommit", 60'000, 8)          \
     X(watch_reveal, verification, WatchRevealPayload, "watchReveal", 15'000, 8)          \
     X(report_open, verification, ReportOpenPayload, "openReport", 40'000, 8)             \
+    X(profile_commit, verification, ProfileCommitPayload, "profileCommit", 15'000, 8)    \
+    X(profile_reveal, verification, ProfileRevealPayload, "profileReveal", 60'000, 8)    \
     X(challenge_commit, disputes, ChallengeCommitPayload, "challengeCommit", 20'000, 8)  \
     X(challenge_reveal, disputes, ChallengeRevealPayload, "challengeReveal", 60'000, 8)  \
     X(dispute_split, disputes, DisputeSplitPayload, "split", 40'000, 8)                  \

@@ -190,6 +190,8 @@ const char* to_string(TaskState state) {
             return "expired";
         case TaskState::cancelled:
             return "cancelled";
+        case TaskState::profiling:
+            return "profiling";
     }
     return "unknown";
 }

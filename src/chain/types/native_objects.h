@@ -180,11 +180,12 @@ enum class TaskState : std::uint8_t {
     running = 3,   // its claim goes through its own states
     settled = 4,
     failed = 5,   // reopened too often
-    expired = 6,  // nobody bid, or nobody could verify it
+    expired = 6,  // nobody bid, could verify it, or found its limits
     cancelled = 7,
+    profiling = 8,  // its limits are measured, before it is open
 };
 [[nodiscard]] const char* to_string(TaskState state);
-[[nodiscard]] constexpr bool is_final(TaskState s) { return s >= TaskState::settled; }
+[[nodiscard]] constexpr bool is_final(TaskState s) { return s >= TaskState::settled && s <= TaskState::cancelled; }
 
 enum class ClaimState : std::uint8_t {
     none = 0,  // there is no claim yet: of no stored one
@@ -390,6 +391,32 @@ struct DataChallenge {
     QUERN_FIELDS(v("slot", slot), v("tile", tile), v("prepaid", prepaid), v("until", until))
 };
 
+// What a profiler has measured: compute::tolerance::ProfileSummary, words of binary32.
+struct ProfiledBounds {
+    std::uint32_t l2 = 0, linf = 0, moments = 0, rest = 0, loose = 0;
+    std::uint32_t noise = 0, movement = 0;
+    QUERN_FIELDS(v("l2", l2), v("linf", linf), v("moments", moments), v("rest", rest), v("loose", loose),
+                 v("noise", noise), v("movement", movement))
+};
+// One that was drawn; once reveals are awaited, one that has committed.
+struct TaskProfiler {
+    Address address;
+    Uint256 locked;         // of its bond as a verifier, from its commitment on
+    Hash32 commitment;      // zero: none yet
+    Hash32 replay;          // of the movements that it revealed, which are those of any replay; zero: not revealed yet
+    ProfiledBounds bounds;  // of what it revealed
+    QUERN_FIELDS(v("address", address), v("locked", locked), v("commitment", commitment), v("replay", replay),
+                 v("bounds", bounds))
+};
+// How the limits of a task are found, and that they are. Empty where its submission names them.
+struct TaskProfiling {
+    Hash32 beacon;           // the seed that they train with; zero before they are drawn
+    bool revealing = false;  // all who are left have committed
+    std::vector<TaskProfiler> profilers;
+    Bytes limits;  // once they are found: the data tensor before the last (compute::tolerance::encode_limits)
+    QUERN_FIELDS(v("beacon", beacon), v("revealing", revealing), v("profilers", profilers), v("limits", limits))
+};
+
 inline constexpr std::size_t kMaxBarred = 64;
 inline constexpr std::size_t kMaxKeptRecords = 128;  // of payments and of slashes: the newest
 struct Task {
@@ -419,18 +446,19 @@ struct Task {
     std::vector<DataChallenge> asked;  // one at most, while something is held
     std::uint32_t questions = 0;       // that were asked so far
     std::vector<TaskBid> bids;         // as placed; from the draw to the start those that may still have it, in order
-    std::uint64_t draw_at = 0;         // height that anchors the solver's draw once bidding is closed, 0 before
-    std::vector<TaskSeat> seats;       // one from the assignment on
-    std::uint32_t settled = 0;         // stretches, in order, in whatever rounds: these are never done again
-    Uint256 settled_work;              // theirs, with its commitments
-    std::uint32_t passes = 0;          // of the one of them that the fewest verifiers stand for
-    Hash32 start_root;                 // of the state that the next one begins with
-    Hash32 start_history;              // manifest of the history that ends with this state; zero: contents.init
-    Hash32 start_custody;              // that claim's custody_content
-    Hash32 seed_beacon;                // fixes the data order: of the round that began the first of them, then of all
-    std::vector<Payment> payments;     // and slashes: since the last of them was settled; those before are its claim's
+    std::uint64_t draw_at = 0;    // height that anchors the draw of profilers, or of the solver once bidding is closed
+    std::vector<TaskSeat> seats;  // one from the assignment on
+    std::uint32_t settled = 0;    // stretches, in order, in whatever rounds: these are never done again
+    Uint256 settled_work;         // theirs, with its commitments
+    std::uint32_t passes = 0;     // of the one of them that the fewest verifiers stand for
+    Hash32 start_root;            // of the state that the next one begins with
+    Hash32 start_history;         // manifest of the history that ends with this state; zero: contents.init
+    Hash32 start_custody;         // that claim's custody_content
+    Hash32 seed_beacon;           // fixes the data order: of the round that began the first of them, then of all
+    std::vector<Payment> payments;  // and slashes: since the last of them was settled; those before are its claim's
     std::vector<SlashRecord> slashes;
     std::vector<Address> barred;  // solvers that lost this task; not eligible again; the newest kMaxBarred
+    TaskProfiling profiling;
     QUERN_FIELDS(v("id", id), v("submitter", submitter), v("spec", spec), v("state", state), v("round", round),
                  v("failures", failures), v("roundsBegun", rounds_begun), v("since", since), v("deadline", deadline),
                  v("reason", reason), v("steps", steps), v("workUnits", work_units), v("commitWork", commit_work),
@@ -440,7 +468,7 @@ struct Task {
                  v("questions", questions), v("bids", bids), v("drawAt", draw_at), v("seats", seats),
                  v("settled", settled), v("settledWork", settled_work), v("passes", passes), v("startRoot", start_root),
                  v("startHistory", start_history), v("startCustody", start_custody), v("seedBeacon", seed_beacon),
-                 v("payments", payments), v("slashes", slashes), v("barred", barred))
+                 v("payments", payments), v("slashes", slashes), v("barred", barred), v("profiling", profiling))
 };
 // Whether something may happen to it before it is deleted: workers look at these.
 [[nodiscard]] inline bool is_live(const Task& task) { return !is_final(task.state) || !task.asked.empty(); }

@@ -36,6 +36,8 @@ enum class NativeKind : std::uint8_t {
     watch_commit = 0x45,
     watch_reveal = 0x46,
     report_open = 0x47,
+    profile_commit = 0x48,
+    profile_reveal = 0x49,
     challenge_commit = 0x50,
     challenge_reveal = 0x51,
     dispute_split = 0x52,
@@ -187,12 +189,33 @@ struct TaskClasses {
     QUERN_FIELDS(v("speed", speed), v("bandwidth", bandwidth), v("memoryMib", memory_mib))
 };
 
+// How others find the limits of a task in tolerance mode; without profilers the task names them (doc/tolerance.md,
+// "Profiling"). The last seven are words of binary32: compute::tolerance::Terms.
+struct ProfilingTerms {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint32_t profilers = 0;    // that are drawn; 0: none
+    std::uint32_t segments = 0;     // that each of them trains, replays and measures
+    std::uint64_t window_s = 0;     // for that, seconds of market time
+    std::uint32_t cap = 0;          // of l2 in a segment ...
+    std::uint32_t history_cap = 0;  // ... and of the sum over all of them
+    std::uint32_t range = 0;        // by which a movement may leave the profiled one
+    std::uint32_t allow_l2 = 0;     // the least limits
+    std::uint32_t allow_linf = 0;
+    std::uint32_t allow_moments = 0;
+    std::uint32_t allow_rest = 0;
+    QUERN_FIELDS(v("profilers", profilers), v("segments", segments), v("windowS", window_s), v("cap", cap),
+                 v("historyCap", history_cap), v("range", range), v("allowL2", allow_l2), v("allowLinf", allow_linf),
+                 v("allowMoments", allow_moments), v("allowRest", allow_rest))
+    friend bool operator==(const ProfilingTerms&, const ProfilingTerms&) = default;
+};
+
 struct TaskSubmitPayload {
     static constexpr std::uint64_t kVersion = 1;
     Bytes plan;                                     // RLP of compute::core::TaskPlan: which program each step runs
     std::vector<std::vector<Hash32>> header_paths;  // by program of the plan: open its header under its root
     std::vector<Hash32> data_roots;                 // content ids of the data tensors that the programs read; in
-                                                    // tolerance mode the last is zero: claims bring it
+                                                    // tolerance mode the last is zero: claims bring it; and the one
+                                                    // before where profilers find the limits, until they have
     Hash32 init_root;                               // root of the state S_0
     TaskContents contents;
     WorkTerms work;
@@ -200,9 +223,10 @@ struct TaskSubmitPayload {
     TaskWindows windows;
     TaskClasses classes;
     TaskImports imports;
+    ProfilingTerms profiling;
     QUERN_FIELDS(v("plan", plan), v("headerPaths", header_paths), v("dataRoots", data_roots), v("initRoot", init_root),
                  v("contents", contents), v("work", work), v("money", money), v("windows", windows),
-                 v("classes", classes), v("imports", imports))
+                 v("classes", classes), v("imports", imports), v("profiling", profiling))
 };
 struct TaskIdPayload {  // task_cancel, task_accept, task_start, task_abandon
     static constexpr std::uint64_t kVersion = 1;
@@ -315,6 +339,21 @@ struct ReportOpenPayload {
     std::vector<Hash32> path;   // ... with this path under both roots
     QUERN_FIELDS(v("task", task), v("stretch", stretch), v("randomness", randomness), v("trueRoot", true_root),
                  v("tile", tile), v("element", element), v("path", path))
+};
+
+// What a drawn profiler measured, sealed; and what it is, with compute/core/profiling.h.
+struct ProfileCommitPayload {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint64_t task = 0;
+    Hash32 commitment;  // H("quern.profile" || address || measures || salt)
+    QUERN_FIELDS(v("task", task), v("commitment", commitment))
+};
+struct ProfileRevealPayload {
+    static constexpr std::uint64_t kVersion = 1;
+    std::uint64_t task = 0;
+    Bytes measures;  // of each segment l2, linf, moments, rest, loose and movement: words of binary32, little endian
+    Hash32 salt;
+    QUERN_FIELDS(v("task", task), v("measures", measures), v("salt", salt))
 };
 
 struct ChallengeCommitPayload {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compute/core/profiling.h"
 #include "compute/core/program_opening.h"
 #include "compute/core/task_imports.h"
 #include "compute/core/verification_report.h"
@@ -24,7 +25,7 @@ Status check_supported(const TaskSubmitPayload& spec) {
 }
 
 Status check_windows(const TaskSubmitPayload& spec) {
-    for (const auto& [name, seconds] : named_windows(spec.windows))
+    for (const auto& [name, seconds] : named_windows(spec))
         if (seconds == 0 || seconds > kMaxWindowSeconds)
             return fail("task.bad_window", std::string(name) + " is " + std::to_string(seconds) +
                                                "; each waiting state lasts 1 to 2^20 seconds");
@@ -41,22 +42,23 @@ Status check_uris(const TaskSubmitPayload& spec) {
     return {};
 }
 
-// Behind the data tensors whose contents a submission names.
-std::vector<Hash32>::const_iterator named_data_end(const TaskSubmitPayload& spec) {
-    const bool has_claimed = claims_data(spec) && !spec.data_roots.empty();
-    return spec.data_roots.end() - (has_claimed ? 1 : 0);
-}
-
 Status check_contents(const TaskSubmitPayload& spec, const TaskPlan& plan) {
     const auto is_zero = [](const Hash32& hash) { return hash.is_zero(); };
+    const std::size_t unnamed = unnamed_data(spec);
+    if (spec.data_roots.size() < unnamed)
+        return fail("task.bad_root", "in tolerance mode the last data tensors are the limits and what claims bring");
+    const auto named_end = spec.data_roots.end() - static_cast<std::ptrdiff_t>(unnamed);
     if (spec.init_root.is_zero() || spec.contents.init.is_zero() ||
         spec.data_roots.size() != plan.header().data.size() ||
-        std::any_of(spec.data_roots.begin(), named_data_end(spec), is_zero) ||
+        std::any_of(spec.data_roots.begin(), named_end, is_zero) ||
         spec.contents.programs.size() != plan.programs().size() ||
         std::any_of(spec.contents.programs.begin(), spec.contents.programs.end(), is_zero))
         return fail("task.bad_root", "the initial state, the data and the contents must be named");
-    if (claims_data(spec) && (spec.data_roots.empty() || !spec.data_roots.back().is_zero()))
-        return fail("task.bad_root", "in tolerance mode claims bring the last data tensor: its root is zero");
+    if (!std::all_of(named_end, spec.data_roots.end(), is_zero))
+        return fail("task.bad_root", "roots of the limits that profilers find, and of what claims bring, are zero");
+    if (unnamed == 2 &&
+        vm::tensor::data_bytes(plan.header().data[spec.data_roots.size() - 2]) != tolerance::kLimitBytes)
+        return fail("task.bad_profiling", "the data tensor before the last is not that of seven limits");
     return {};
 }
 
@@ -80,24 +82,31 @@ std::vector<Hash32> data_roots_of(const TaskSubmitPayload& spec, const chain::ty
     return roots;
 }
 
-chain::market::TaskBytes task_bytes(const TaskPlan& plan, std::uint64_t custodians) {
+std::size_t unnamed_data(const TaskSubmitPayload& spec) {
+    if (!claims_data(spec)) return 0;
+    return is_profiled(spec) ? 2 : 1;
+}
+
+chain::market::TaskBytes task_bytes(const TaskPlan& plan, chain::types::TaskMode mode, std::uint64_t custodians) {
     const auto& header = plan.header();
     std::uint64_t data = 0;
     for (const vm::tensor::DataSet& each : header.data) data += vm::tensor::data_bytes(each);
-    return {header.sizes.state_bytes, data, plan.programs().size(), custodians};
+    const bool claims = mode == chain::types::TaskMode::tolerance && !header.data.empty();
+    return {header.sizes.state_bytes, data, plan.programs().size(), custodians,
+            claims ? vm::tensor::data_bytes(header.data.back()) : 0};
 }
 
 std::uint64_t task_state_bytes(const chain::types::Task& task) {
     return task.commit_work / vm::tensor::kTileHashWork * vm::tensor::kTileBytes;
 }
 
-std::array<std::pair<std::string_view, std::uint64_t>, 6> named_windows(const chain::types::TaskWindows& windows) {
-    return {{{"bidS", windows.bid_s},
-             {"startS", windows.start_s},
-             {"heartbeatS", windows.heartbeat_s},
-             {"proveS", windows.prove_s},
-             {"verifyS", windows.verify_s},
-             {"challengeS", windows.challenge_s}}};
+std::vector<std::pair<std::string_view, std::uint64_t>> named_windows(const TaskSubmitPayload& spec) {
+    const auto& windows = spec.windows;
+    std::vector<std::pair<std::string_view, std::uint64_t>> named{
+        {"bidS", windows.bid_s},     {"startS", windows.start_s},   {"heartbeatS", windows.heartbeat_s},
+        {"proveS", windows.prove_s}, {"verifyS", windows.verify_s}, {"challengeS", windows.challenge_s}};
+    if (is_profiled(spec)) named.emplace_back("profiling.windowS", spec.profiling.window_s);
+    return named;
 }
 
 Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec, std::uint64_t custodians) {
@@ -125,9 +134,10 @@ Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec, std::uint64_t 
     QUERN_CHECK(check_uris(spec));
     QUERN_CHECK(check_programs(spec, plan));
     QUERN_CHECK(open_imports(spec, plan.header().slot_count));
-    QUERN_CHECK(chain::market::check_windows(
-        spec, chain::market::task_work(spec, plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche)),
-        task_bytes(plan, custodians)));
+    const auto planned = plan.planned(spec.work.interval, spec.work.stride, spec.work.tranche);
+    QUERN_CHECK(check_profiling(spec, planned));
+    QUERN_CHECK(chain::market::check_windows(spec, chain::market::task_work(spec, planned),
+                                             task_bytes(plan, spec.work.mode, custodians)));
     return plan;
 }
 

@@ -25,25 +25,18 @@ constexpr std::uint32_t kRoundingShare = 0x3a800000;  // 2^-10
 [[nodiscard]] constexpr std::uint32_t magnitude(std::uint32_t word) { return word & 0x7fffffffU; }
 [[nodiscard]] constexpr bool is_positive(std::uint32_t word) { return word > 0 && word < kInfinity; }
 
-// By a rule that no minority of profilers moves far: each one's own robust bound, that of these, and the margin.
-[[nodiscard]] std::uint32_t bound_of(std::span<const Profile> profiles, Measure measure) {
-    std::vector<std::uint32_t> bounds;
-    for (const Profile& profile : profiles) {
-        std::vector<std::uint32_t> words;
-        for (const Measured& each : profile) words.push_back(each[measure]);
-        bounds.push_back(robust_bound(words));
-    }
-    return std::max(kLeastLimit, order_of(soft_mul(robust_bound(bounds), soft_from_i32(kMargin))));
+using Word = std::uint32_t ProfileSummary::*;
+
+[[nodiscard]] std::vector<std::uint32_t> words_of(std::span<const ProfileSummary> profiles, Word word) {
+    std::vector<std::uint32_t> words;
+    for (const ProfileSummary& each : profiles) words.push_back(each.*word);
+    return words;
 }
 
-[[nodiscard]] std::uint32_t middle_of(std::span<const Profile> profiles, Measure measure) {
-    std::vector<std::uint32_t> middles;
-    for (const Profile& profile : profiles) {
-        std::vector<std::uint32_t> words;
-        for (const Measured& each : profile) words.push_back(each[measure]);
-        middles.push_back(median(words));
-    }
-    return median(middles);
+// By a rule that no minority of profilers moves far: each one's own robust bound, that of these, and the margin.
+[[nodiscard]] std::uint32_t bound_of(std::span<const ProfileSummary> profiles, Word word) {
+    const std::uint32_t bound = robust_bound(words_of(profiles, word));
+    return std::max(kLeastLimit, order_of(soft_mul(bound, soft_from_i32(kMargin))));
 }
 
 // What each segment may have when all of a history may have no more than `cap` together: the word below the quotient,
@@ -64,15 +57,6 @@ constexpr std::uint32_t kRoundingShare = 0x3a800000;  // 2^-10
 [[nodiscard]] Status check_term(std::string_view name, std::uint32_t word, bool good, std::string_view wanted) {
     if (good) return {};
     return fail("tolerance.bad_terms", std::string(name) + " is " + text_of(word) + ", not " + std::string(wanted));
-}
-
-[[nodiscard]] Status check_profiles(std::span<const Profile> profiles) {
-    if (profiles.size() < kMinProfilers || profiles.size() > kMaxProfilers)
-        return fail("tolerance.wrong_profilers", std::to_string(profiles.size()) + " profilers");
-    for (const Profile& profile : profiles)
-        if (profile.size() < kMinProfiled || profile.size() > kMaxProfiled)
-            return fail("tolerance.wrong_profilers", std::to_string(profile.size()) + " segments of a profiler");
-    return {};
 }
 
 [[nodiscard]] constexpr std::array<std::uint32_t Limits::*, kLimitBytes / 4> limit_words() {
@@ -145,16 +129,38 @@ std::uint32_t robust_bound(std::span<const std::uint32_t> words) {
     return order_of(soft_add(middle, soft_mul(kSix, median(deviations))));
 }
 
+ProfileSummary summary_of(std::span<const Measured> profile) {
+    const auto words = [&](Measure measure) {
+        std::vector<std::uint32_t> all;
+        for (const Measured& each : profile) all.push_back(each[measure]);
+        return all;
+    };
+    return {robust_bound(words(Measure::l2)),      robust_bound(words(Measure::linf)),
+            robust_bound(words(Measure::moments)), robust_bound(words(Measure::rest)),
+            robust_bound(words(Measure::loose)),   median(words(Measure::l2)),
+            median(words(Measure::movement))};
+}
+
 Expected<Limits> derive_limits(std::span<const Profile> profiles, const Terms& terms) {
+    for (const Profile& profile : profiles)
+        if (profile.size() < kMinProfiled || profile.size() > kMaxProfiled)
+            return fail("tolerance.wrong_profilers", std::to_string(profile.size()) + " segments of a profiler");
+    std::vector<ProfileSummary> summaries;
+    for (const Profile& profile : profiles) summaries.push_back(summary_of(profile));
+    return derive_limits(summaries, terms);
+}
+
+Expected<Limits> derive_limits(std::span<const ProfileSummary> profiles, const Terms& terms) {
     QUERN_CHECK(check_terms(terms));
-    QUERN_CHECK(check_profiles(profiles));
+    if (profiles.size() < kMinProfilers || profiles.size() > kMaxProfilers)
+        return fail("tolerance.wrong_profilers", std::to_string(profiles.size()) + " profilers");
     Limits limits;
-    limits.l2 = std::max(bound_of(profiles, Measure::l2), terms.allowance.l2);
-    limits.linf = std::max(bound_of(profiles, Measure::linf), terms.allowance.linf);
-    limits.moments = std::max(bound_of(profiles, Measure::moments), terms.allowance.moments);
-    limits.rest = std::max(bound_of(profiles, Measure::rest), terms.allowance.rest);
-    limits.loose = bound_of(profiles, Measure::loose);
-    const std::uint32_t movement = middle_of(profiles, Measure::movement);
+    limits.l2 = std::max(bound_of(profiles, &ProfileSummary::l2), terms.allowance.l2);
+    limits.linf = std::max(bound_of(profiles, &ProfileSummary::linf), terms.allowance.linf);
+    limits.moments = std::max(bound_of(profiles, &ProfileSummary::moments), terms.allowance.moments);
+    limits.rest = std::max(bound_of(profiles, &ProfileSummary::rest), terms.allowance.rest);
+    limits.loose = bound_of(profiles, &ProfileSummary::loose);
+    const std::uint32_t movement = median(words_of(profiles, &ProfileSummary::movement));
     limits.least_movement = order_of(soft_div(movement, terms.range));
     limits.most_movement = order_of(soft_mul(movement, terms.range));
     for (const std::uint32_t bound :
@@ -162,7 +168,7 @@ Expected<Limits> derive_limits(std::span<const Profile> profiles, const Terms& t
         if (bound >= kInfinity) return fail("tolerance.not_reproducible", "a bound is not finite");
     if (!is_positive(limits.least_movement)) return fail("tolerance.not_reproducible", "nothing moves");
     const std::uint32_t cap = std::min(terms.cap, share_of(terms.history_cap, terms.segments));
-    const std::uint32_t noise = middle_of(profiles, Measure::l2);
+    const std::uint32_t noise = median(words_of(profiles, &ProfileSummary::noise));
     if (cap < noise)
         return fail("tolerance.cap_too_low", "the cap of a segment, " + text_of(cap) +
                                                  ", is below the median noise of profilers, " + text_of(noise));

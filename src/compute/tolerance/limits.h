@@ -46,7 +46,7 @@ struct Allowance {
     std::uint32_t rest = 0;
 };
 
-// What the submitter asks for. All words are finite and above +0.
+// What the submitter asks for. All words are finite; those that are no allowances lie above +0.
 struct Terms {
     std::uint32_t cap = 0;          // l2 of a segment
     std::uint32_t history_cap = 0;  // the sum of l2 over all segments of the history
@@ -74,6 +74,18 @@ inline constexpr std::size_t kLimitBytes = 28;
 // on, or a least movement above the most.
 [[nodiscard]] Expected<Limits> decode_limits(BytesView bytes);
 
+// What limits are derived from of one profiler, all as order_of has it: robust bounds of its errors, and medians.
+struct ProfileSummary {
+    std::uint32_t l2 = 0;
+    std::uint32_t linf = 0;
+    std::uint32_t moments = 0;
+    std::uint32_t rest = 0;
+    std::uint32_t loose = 0;
+    std::uint32_t noise = 0;     // the median l2
+    std::uint32_t movement = 0;  // the median
+};
+[[nodiscard]] ProfileSummary summary_of(std::span<const Measured> profile);
+
 // Whether they are as Terms says: before anybody profiles, which takes long. Error tolerance.bad_terms, with the name
 // and the value of what is wrong.
 [[nodiscard]] Status check_terms(const Terms& terms);
@@ -83,6 +95,9 @@ inline constexpr std::size_t kLimitBytes = 28;
 // profilers could not reproduce themselves); tolerance.cap_too_low (a cap lies below the median noise
 // of the median profiler, so that honest solvers would be refused).
 [[nodiscard]] Expected<Limits> derive_limits(std::span<const Profile> profiles, const Terms& terms);
+// Of what the segments of each come to: whoever summed them up has counted them. The last two errors are reasons with
+// which tasks end: their names are consensus.
+[[nodiscard]] Expected<Limits> derive_limits(std::span<const ProfileSummary> profiles, const Terms& terms);
 
 // The first measure, in their order, by which a segment is refused; nullopt: it is accepted. The cosine is not judged:
 // l2 bounds the angle.

@@ -10,7 +10,9 @@
 #include "chain/market/windows.h"
 #include "compute/core/claims.h"
 #include "compute/core/history.h"
+#include "compute/core/profiling.h"
 #include "compute/core/task_spec.h"
+#include "compute/worker/profile_cover.h"
 #include "crypto/content_id.h"
 #include "crypto/hash.h"
 #include "crypto/merkle.h"
@@ -69,6 +71,7 @@ public:
             return std::move(actions_);
         }
         if (me_.solver) solve();
+        if (me_.verifier) profile();
         if (me_.verifier) verify();
         if (me_.whistleblower) blow_whistle();
         if (me_.custodian) keep();
@@ -185,6 +188,36 @@ private:
         return std::any_of(view_.disputes.begin(), view_.disputes.end(), [&](const DisputeView& each) {
             return is_open(each) && each.dispute->target == 0 && each.dispute->defender == me_.address;
         });
+    }
+
+    // --- Profiler
+    // Commits once to what was written down, and shows it when all have committed. What is not the own commitment's is
+    // not shown: the chain would refuse it.
+    void profile() {
+        const chain::types::TaskProfiler* const own = own_profiler(task_, me_.address);
+        if (own == nullptr || !own->replay.is_zero()) return;
+        const bool is_bound = !own->commitment.is_zero();
+        // Who has committed keeps what it must show, between two windows, too. What was begun goes on at any gas price.
+        if (!is_bound && (!in_time() || !me_.profiles)) return;
+        if (!is_bound && view_.profiled.found == nullptr && !view_.covers_profile) {
+            const std::string reason = reason_not_to_profile(me_, task_, view_.gas_price);
+            actions_.push_back(Decline{reason.empty() ? "the bond does not cover a profile beside others" : reason});
+            return;
+        }
+        actions_.push_back(Profile{});  // kept up, so that it is not read again
+        if (!in_time() || view_.profiled.found == nullptr) return;
+        const auto& [measures, salt] = *view_.profiled.found;
+        const Hash32 commitment = core::profile_commitment(me_.address, measures, salt);
+        // Another draw of the same task is another profile.
+        const auto named = [&](const char* what) {
+            return purpose(what) + "@" + to_hex(task_.profiling.beacon.view().first(8));
+        };
+        if (!task_.profiling.revealing && own->commitment.is_zero())
+            send(attempt(named("profile_commit"), NativeKind::profile_commit,
+                         chain::types::ProfileCommitPayload{task_.id, commitment}));
+        else if (task_.profiling.revealing && own->commitment == commitment)
+            send(attempt(named("profile_reveal"), NativeKind::profile_reveal,
+                         chain::types::ProfileRevealPayload{task_.id, measures, salt}));
     }
 
     // --- Verifier

@@ -44,7 +44,7 @@ struct Me {
     bool whistleblower = false;
     bool custodian = false;
     bool ticks = true;
-    Uint256 bid_price;  // grains per work unit; 0: half of the task's cap
+    Uint256 bid_price;  // grains per work unit, the least of profiles too; 0: half of the task's cap
     std::uint64_t max_memory_mib = 0;
     std::uint32_t speed_class = 0;  // what its bids promise; 0: whatever a task asks for
     std::uint32_t bandwidth_class = 0;
@@ -52,6 +52,7 @@ struct Me {
     std::optional<std::uint64_t> forced_error_inverse{};
     Fault fault = Fault::none;  // test builds only: those of wrong choices; others are the replays' and trainings'
     std::uint64_t max_disputes = chain::params::MarketParams{}.max_disputes;  // the chain's, once it matters
+    bool profiles = true;  // as a verifier, where it was drawn for it
 };
 
 // --- What this process has found out so far --------------------------------------------------------------------------
@@ -81,6 +82,15 @@ struct Replayed {
     bool data_awaited = false;  // not all is here: it is on its way, or nobody has it so far
     bool data_checked = false;  // every checkpoint that it starts from is here
     std::shared_ptr<const Finding> finding;
+};
+// What a profiler shows of a task, and the salt that it sealed it with: written before anything of it is told.
+struct SealedProfile {
+    Bytes measures;  // compute/core/profiling.h
+    Hash32 salt;
+    QUERN_FIELDS(v("measures", measures), v("salt", salt))
+};
+struct Profiled {
+    std::shared_ptr<const SealedProfile> found;  // null: not measured so far
 };
 // What a custodian was drawn to keep.
 struct Kept {
@@ -121,6 +131,9 @@ struct View {
     bool watches = true;
     std::map<std::uint8_t, WatchTicket> tickets{};  // of a whistleblower: by the places of the reports that it watches
     Kept kept{};                                    // of a custodian
+    Profiled profiled{};                            // of a profiler
+    bool covers_profile = true;                     // it pays, and its bond can answer for it (profile_cover.h)
+    Uint256 gas_price{};                            // the node's, where profiles are asked for; 0: not known
 };
 
 // --- What it wants ---------------------------------------------------------------------------------------------------
@@ -156,7 +169,8 @@ struct ReadProbes {  // the report's are not those that were computed here
     chain::types::VerifierReport report;
 };
 struct ReadPiece {};  // of the last state, that the submitter asks for
-using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Keep, Play, ReadProbes, ReadPiece>;
+struct Profile {};    // the first segments, as a profiler
+using Action = std::variant<Send, Decline, Examine, Train, Report, Watch, Keep, Play, ReadProbes, ReadPiece, Profile>;
 
 // The place among the claim's present custodians; nullopt: none.
 [[nodiscard]] std::optional<std::size_t> custodian_place(const TaskClaim& live, const Address& address);

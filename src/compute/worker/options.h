@@ -24,6 +24,7 @@ struct WorkerOptions {
     bool verifier = false;
     bool whistleblower = false;
     bool custodian = false;
+    bool profiles = true;     // as a verifier, measures limits where it was drawn for it
     bool roles_auto = false;  // all four where there is a bond, as whistleblower while few are (watch_lots.h)
     bool ticks = true;        // send `tick` for tasks and disputes that are due
     std::optional<std::uint64_t> chain_id;  // absent: the chain that the data directory was first used with
@@ -33,7 +34,7 @@ struct WorkerOptions {
     // Of a stretch's states between the first and the newest, in the node's store: a solver has fewer where it can
     // replay the others in time (kept_states.h).
     std::uint64_t keep_states_mib = 95;
-    Uint256 bid_price = 0;                // grains per work unit; 0: half of the task's cap
+    Uint256 bid_price = 0;                // grains per work unit, the least of profiles too; 0: half of the task's cap
     std::uint64_t max_memory_mib = 4096;  // for all tasks together; a task that needs more is left alone
     // Work units of one step: the longest that one job keeps others of its kind, or the end, waiting. 2^30 are about
     // 10^12 floating-point operations.

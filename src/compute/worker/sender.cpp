@@ -19,7 +19,10 @@ constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;  // one move is 64 
 std::uint64_t share_of(std::uint8_t kind) {
     using chain::types::NativeKind;
     if (kind == static_cast<std::uint8_t>(NativeKind::tick)) return kTickPercent;
-    return kind == static_cast<std::uint8_t>(NativeKind::data_answer) ? kAnswerPercent : 100;
+    // Neither is promised to anybody before it is sent.
+    const bool is_free = kind == static_cast<std::uint8_t>(NativeKind::data_answer) ||
+                         kind == static_cast<std::uint8_t>(NativeKind::profile_commit);
+    return is_free ? kAnswerPercent : 100;
 }
 
 }  // namespace

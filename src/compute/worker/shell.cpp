@@ -29,18 +29,20 @@ InputLimits limits_of(const WorkerOptions& options) {
 }
 
 Me me_of(const WorkerOptions& options, const Address& address) {
-    return {address,
-            options.solver,
-            options.verifier,
-            options.whistleblower,
-            options.custodian,
-            options.ticks,
-            options.bid_price,
-            options.max_memory_mib,
-            chain::market::class_of_rate(options.speed),
-            chain::market::class_of_rate(options.bandwidth),
-            std::nullopt,
-            options.fault.fault};
+    Me me{address,
+          options.solver,
+          options.verifier,
+          options.whistleblower,
+          options.custodian,
+          options.ticks,
+          options.bid_price,
+          options.max_memory_mib,
+          chain::market::class_of_rate(options.speed),
+          chain::market::class_of_rate(options.bandwidth),
+          std::nullopt,
+          options.fault.fault};
+    me.profiles = options.profiles;
+    return me;
 }
 
 // Whether watchers may seal what they find in its reports.
@@ -70,6 +72,7 @@ Shell::Shell(Parts parts)
       keep_(parts_.bell),
       play_(parts_.bell),
       pieces_(parts_.bell),
+      profile_(parts_.bell),
       disputes_at_play_(play_) {
     append(public_key_, parts_.sender.public_key().bytes);
     rng_ = parts_.make_rng();
@@ -94,13 +97,19 @@ Shell::Shell(Parts parts)
             };
         });
     }
-    if (options.verifier)
+    if (options.verifier) {
+        start(pool(), [this, slice](Context& context) {
+            return [this, slice, jobs = ProfileJobs(context, profile_, me_.address)]() mutable {
+                if (!jobs.work(slice)) profile_.wait(kIdleMs, parts_.stop);
+            };
+        });
         start(pool(), [this, slice](Context& context) {
             return [this, slice,
                     jobs = ReplayJobs(context, report_, verifier_duty(me_.address, parts_.options.fault))]() mutable {
                 if (!jobs.work(slice)) report_.wait(kIdleMs, parts_.stop);
             };
         });
+    }
     if (options.whistleblower)
         start(pool(), [this, slice](Context& context) {
             return [this, slice, jobs = ReplayJobs(context, watch_, whistleblower_duty())]() mutable {
@@ -153,6 +162,7 @@ void Shell::look_at_block(const LiveTasks::Update& update) {
     parts_.sender.refresh(height_);
     look_at_bonds();
     look_at_bids();
+    look_at_profiles();
     look_at_forced_errors();
     look_at_owed();
     for (auto& [id, known] : disputes_) known.changed = known.changed || update.all_anew;
@@ -234,6 +244,11 @@ View Shell::view_of(const std::shared_ptr<const TaskClaim>& live) {
         for (const auto& [place, lot] : drawn->second.by_place)
             if (lot.watches) append((view.tickets[place] = {public_key_, {}}).proof, lot.drawn.proof);
     if (const auto place = custodian_place(*live, me_.address)) view.kept = keep_.facts(CustodyOrder{live, *place});
+    if (own_profiler(live->task, me_.address) != nullptr) {
+        view.profiled = profile_.facts(ProfileOrder{live});
+        view.covers_profile = profile_cover_.covers(live->task.id);
+        view.gas_price = gas_price_;
+    }
     if (!live->task.asked.empty()) view.piece = pieces_.facts(PieceOrder{live});
     for (const std::uint64_t id : live->claim.disputes) {
         const auto known = disputes_.find(id);
@@ -261,6 +276,7 @@ void Shell::decide_all() {
     keep_.give(std::move(orders.keep));
     play_.give(std::move(orders.play));
     pieces_.give(std::move(orders.pieces));
+    profile_.give(std::move(orders.profile));
 }
 
 namespace {
@@ -289,6 +305,7 @@ void Shell::perform(const std::shared_ptr<const TaskClaim>& live, const Action& 
                           },
                           [&](const ReadProbes& read) { read_probes(read.report); },
                           [&](const ReadPiece&) { orders.pieces.emplace(live->task.id, PieceOrder{live}); },
+                          [&](const Profile&) { orders.profile.emplace(order.id(), ProfileOrder{live}); },
                           [&](const Play& play) {
                               const KnownDispute& known = disputes_.at(play.dispute);
                               orders.play.emplace(play.dispute, PlayOrder{live, known.dispute, known.game, play,
@@ -388,6 +405,25 @@ void Shell::look_at_bids() {
     knows_bond_ = true;
     const Uint256 free_part = *bond ? chain::market::free_part(**bond) : Uint256();
     cover_->update(tasks_.tasks(), me_.address, free_part, market_ms_);
+}
+
+// Before anything is profiled with this block. Where the node does not answer what was begun goes on.
+void Shell::look_at_profiles() {
+    const auto is_asked = [&](const Task& task) {
+        const auto* const own = own_profiler(task, me_.address);
+        return own != nullptr && own->commitment.is_zero();
+    };
+    const auto& tasks = tasks_.tasks();
+    if (!me_.verifier ||
+        std::none_of(tasks.begin(), tasks.end(), [&](const auto& each) { return is_asked(each.second->task); }))
+        return;
+    const auto* const told = market();
+    const auto price = parts_.node.gas_price();
+    const auto bond = parts_.node.bond(Role::verifier, me_.address);
+    if (told == nullptr || !price || !bond) return;
+    gas_price_ = *price;
+    profile_cover_.update(*told, tasks, *bond ? chain::market::free_part(**bond) : Uint256(), is_asked,
+                          [&](const Task& task) { return reason_not_to_profile(me_, task, gas_price_).empty(); });
 }
 
 const chain::params::MarketParams* Shell::market() {

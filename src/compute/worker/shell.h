@@ -3,6 +3,7 @@
 // run, each with a connection of its own,
 //   examine    fetches what open tasks name (solver)
 //   train      the trainings that were won, the one due first (solver)
+//   profile    the first segments of tasks that this worker was drawn to profile, the one due first (verifier)
 //   report     the replays that this worker was drawn for, the one due first (verifier)
 //   watch      the replays of all proofs, the one due first (whistleblower)
 //   keep       the fragments that this worker was drawn to keep (custodian)
@@ -22,6 +23,8 @@
 #include "compute/worker/live_tasks.h"
 #include "compute/worker/owed_shares.h"
 #include "compute/worker/piece.h"
+#include "compute/worker/profile_cover.h"
+#include "compute/worker/profile_jobs.h"
 #include "compute/worker/replay_jobs.h"
 #include "compute/worker/sender.h"
 #include "compute/worker/training_jobs.h"
@@ -75,6 +78,7 @@ private:
         CustodyJobs::Orders::Orders keep;
         PlayBoard::Orders play;
         PieceJobs::Orders::Orders pieces;
+        ProfileJobs::Orders::Orders profile;
     };
     void look_at_block(const LiveTasks::Update& update);
     // Reads the disputes of a claim that matter here.
@@ -88,6 +92,7 @@ private:
     void tell_of_custodians();
     void look_at_watch_bonds(const Uint256& own);
     void look_at_bids();
+    void look_at_profiles();
     // What forced errors ask for: the chain's parameter, and whether the own bond makes a watcher.
     void look_at_forced_errors();
     void look_at_owed();
@@ -118,8 +123,10 @@ private:
     bool idle_ = false;                      // said that no role has a bond
     bool told_of_custodians_ = false;        // that there are none
     std::optional<chain::params::MarketParams> market_;
-    std::optional<BidCover> cover_;                     // none before the node has told the chain's parameters
-    bool knows_bond_ = false;                           // as of height_: else nothing is bid
+    std::optional<BidCover> cover_;  // none before the node has told the chain's parameters
+    bool knows_bond_ = false;        // as of height_: else nothing is bid
+    ProfileCover profile_cover_;
+    Uint256 gas_price_;                                 // when profiles were looked at last
     std::optional<chain::types::RoleBond> watch_bond_;  // as whistleblower, where it was asked for as of height_
     std::map<JobId, Lots> lots_;                        // of live claims
     std::unique_ptr<Rng> rng_;
@@ -133,6 +140,7 @@ private:
     CustodyJobs::Orders keep_;
     PlayBoard play_;
     PieceJobs::Orders pieces_;
+    ProfileJobs::Orders profile_;
     DisputeJobs disputes_at_play_;
     std::list<std::thread> threads_;
 };

@@ -242,12 +242,26 @@ InputStore::Shared InputStore::known(std::uint64_t task) const {
     return used == in_use_.end() ? nullptr : used->second.lock();
 }
 
+InputStore::Shared InputStore::known(const chain::types::Task& task) {
+    auto inputs = known(task.id);
+    if (inputs == nullptr) return nullptr;
+    const auto& roots = task.spec.data_roots;
+    const auto& sets = inputs->data->sets();
+    if (std::equal(sets.begin(), sets.end(), roots.begin(), roots.end(),
+                   [](const TaskData::Set& set, const Hash32& root) { return set.id == root; }))
+        return inputs;
+    holds_.emplace_back(Hold(inputs, &inputs->memory_bytes));
+    inputs_.erase(task.id);
+    in_use_.erase(task.id);
+    return nullptr;
+}
+
 Expected<std::shared_ptr<const TaskInputs>> InputStore::load(NodeView& node, const chain::types::Task& task,
                                                              Duty duty) {
     {
         MutexLock lock(mutex_);
         while (fetching_.contains(task.id)) fetched_.wait(lock);
-        if (auto inputs = known(task.id)) return inputs;
+        if (auto inputs = known(task)) return inputs;
         fetching_[task.id] = 0;
     }
     auto inputs = fetch(node, task, duty);
@@ -290,10 +304,23 @@ Expected<core::TaskPrograms> InputStore::fetch_programs(NodeView& node, const ch
     return core::TaskPrograms{std::move(plan), std::move(programs)};
 }
 
+namespace {
+
+// Where the node does not take them another's may have.
+void put_limits(NodeView& node, const chain::types::Task& task) {
+    if (task.profiling.limits.empty()) return;
+    if (const auto put = node.put_content(task.profiling.limits); !put)
+        log::warning(log::Category::worker, "the limits of a task are not in the node's store task={} reason={}",
+                     task.id, put.error().to_string());
+}
+
+}  // namespace
+
 // All that are missing are asked for at once.
 Expected<std::shared_ptr<const TaskData>> InputStore::fetch_data(NodeView& node,
                                                                  const vm::tensor::ProgramHeader& header,
                                                                  const chain::types::Task& task, Duty duty) const {
+    put_limits(node, task);
     auto data = TaskData::load(node, header, task.spec.data_roots);
     if (data || !is_not_found(data.error())) return data;
     const std::size_t count = header.data.size();

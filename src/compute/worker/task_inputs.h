@@ -91,7 +91,8 @@ public:
     // content.not_found. That will not: inputs.wrong_program_root,
     // inputs.wrong_data_size, inputs.wrong_init_root, inputs.beyond_claimed_memory (the submitter's claim is false: the
     // same for everybody), program.*, state_file.*; inputs.too_much_memory and inputs.too_much_work are this worker's
-    // own limits. Kept for the last few tasks.
+    // own limits. Kept for the last few tasks, one that profilers have found limits for since anew. These limits, which
+    // nobody but the chain has, are put into the node's store.
     [[nodiscard]] Expected<std::shared_ptr<const TaskInputs>> load(NodeView& node, const chain::types::Task& task,
                                                                    Duty duty = Duty::bound);
 
@@ -137,6 +138,9 @@ private:
                                                          const Cancellation* cancellation) const;
     using Shared = std::shared_ptr<const TaskInputs>;
     [[nodiscard]] Shared known(std::uint64_t task) const QUERN_REQUIRES(mutex_);
+    // The same of those that have the task's data as it is now named; others go, and count for as long as they are
+    // used.
+    [[nodiscard]] Shared known(const chain::types::Task& task) QUERN_REQUIRES(mutex_);
     [[nodiscard]] Expected<Shared> fetch(NodeView& node, const chain::types::Task& task, Duty duty);
     [[nodiscard]] Expected<core::TaskPrograms> fetch_programs(NodeView& node, const chain::types::Task& task,
                                                               Duty duty) const;

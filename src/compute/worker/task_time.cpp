@@ -31,6 +31,17 @@ Status check_time(const core::TaskPrograms& programs, const chain::types::Task& 
                                        " s between two checkpoints half are for it");
 }
 
+Status check_profiling_time(const core::TaskPrograms& programs, const chain::types::Task& task,
+                            const cost::Profile& profile) {
+    const auto& profiling = task.spec.profiling;
+    const double all = training_time(programs, task, {0, profiling.segments * task.spec.work.interval}, profile);
+    if (all <= static_cast<double>(profiling.window_s)) return {};
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.3g", all);
+    return fail("worker.too_slow", std::string("the profile takes this machine ") + seconds + " s, of " +
+                                       std::to_string(profiling.window_s) + " s");
+}
+
 double training_time(const core::TaskPrograms& programs, const chain::types::Task& task,
                      const chain::market::Stretch& stretch, const cost::Profile& profile) {
     return cost::TaskTime(programs, profile).training(stretch.before + 1, stretch.last(), task.spec.work.stride);

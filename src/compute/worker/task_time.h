@@ -19,6 +19,10 @@ inline constexpr double kTimeMargin = 2;
 // one takes.
 [[nodiscard]] Status check_time(const core::TaskPrograms& programs, const chain::types::Task& task,
                                 const chain::market::Stretch& stretch, const cost::Profile& profile, double times = 1);
+// Whether the segments that the task's profilers measure can be computed in its profiling's window, once each. Error:
+// worker.too_slow.
+[[nodiscard]] Status check_profiling_time(const core::TaskPrograms& programs, const chain::types::Task& task,
+                                          const cost::Profile& profile);
 // Seconds of the stretch's steps with their commitments.
 [[nodiscard]] double training_time(const core::TaskPrograms& programs, const chain::types::Task& task,
                                    const chain::market::Stretch& stretch, const cost::Profile& profile);

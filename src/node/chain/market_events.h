@@ -19,9 +19,10 @@ using MarketEvent =
                  events::ValidatorConvicted, events::EvidenceRewarded, events::EvidenceCommitted,
                  events::EvidenceReleased, events::BondChanged, events::BondLocked, events::BondReleased,
                  events::Slashed, events::CapacityDeclared, events::TaskSubmitted, events::TaskStateChanged,
-                 events::ClaimStateChanged, events::TaskDeleted, events::BidPlaced, events::BidDisplaced,
-                 events::SolverAssigned, events::CheckpointPosted, events::Paid, events::VerifierDrawn,
-                 events::CustodianDrawn, events::CustodyReceived, events::ReportCommitted, events::ReportRevealed,
+                 events::ClaimStateChanged, events::LimitsFound, events::TaskDeleted, events::BidPlaced,
+                 events::BidDisplaced, events::SolverAssigned, events::CheckpointPosted, events::Paid,
+                 events::VerifierDrawn, events::CustodianDrawn, events::CustodyReceived, events::ProfilerDrawn,
+                 events::ProfileCommitted, events::ProfileRevealed, events::ReportCommitted, events::ReportRevealed,
                  events::WatchSealed, events::ReportOpened, events::ErrorFound, chain::types::ProbesRevealed,
                  events::ChallengeCommitted, events::ChallengeReleased, events::DisputeOpened, events::DisputeMoved,
                  chain::types::DisputePosted, events::DisputeClosed, events::DataChallenged, events::DataAnswered>;

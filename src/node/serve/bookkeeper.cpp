@@ -20,11 +20,12 @@ struct PaymentKind {
     std::optional<Role> role;  // in which it is earned; absent: it depends
     bool submitter = false;
 };
-constexpr std::array<PaymentKind, 13> kPayments{{
+constexpr std::array<PaymentKind, 14> kPayments{{
     {"solver_reward", "reward", Role::solver},
     {"held_reward", "reward", Role::solver},
     {"verifier_fee", "fee", Role::verifier},
     {"custodian_fee", "fee", Role::custodian},
+    {"profiler_fee", "fee", Role::verifier},
     {"bounty", "bounty", std::nullopt},
     {"dispute_cost", "dispute_cost", std::nullopt},
     {"jackpot", "jackpot", Role::whistleblower},

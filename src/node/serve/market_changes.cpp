@@ -3,6 +3,7 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/types/event_reader.h"
 #include "chain/types/json_codec.h"
+#include "compute/core/profiling.h"
 
 namespace quern::node {
 namespace {
@@ -26,6 +27,8 @@ public:
                task<events::Slashed>(log, "slashed") || task<events::BondLocked>(log, "locked") ||
                task<events::BondReleased>(log, "unlocked") || task<events::VerifierDrawn>(log, "drawn") ||
                task<events::CustodianDrawn>(log, "custodian") || task<events::CustodyReceived>(log, "custody") ||
+               task<events::ProfilerDrawn>(log, "profiler") || task<events::ProfileCommitted>(log, "profiled") ||
+               task<events::ProfileRevealed>(log, "profile") || task<events::LimitsFound>(log, "limits") ||
                task<events::ReportCommitted>(log, "committed") || task<events::ReportRevealed>(log, "revealed") ||
                task<events::WatchSealed>(log, "sealed") || task<events::ReportOpened>(log, "told") ||
                task<events::ErrorFound>(log, "found") || task<events::TaskDeleted>(log, "deleted") ||
@@ -58,7 +61,9 @@ private:
             change.fields.erase("to");
             change.fields.set("from", types::to_string(event->from));
         } else if constexpr (std::is_same_v<Event, events::TaskSubmitted>) {
-            change.state = types::TaskState::open;
+            const auto submitted = object<types::Task>(types::ObjectPrefix::task, event->task);
+            const bool is_profiled = submitted && compute::core::is_profiled(submitted->spec);
+            change.state = is_profiled ? types::TaskState::profiling : types::TaskState::open;
         } else if constexpr (!std::is_same_v<Event, events::TaskDeleted>) {
             change.state = state_of(event->task);
         }

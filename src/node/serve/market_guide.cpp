@@ -78,6 +78,8 @@ Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::t
     estimate.verifier_fees = escrow.verifier_fees;
     estimate.custody_fee = escrow.custody_fee;
     estimate.custody_fees = escrow.custody_fees;
+    estimate.profiler_fee = escrow.profiler_fee;
+    estimate.profiler_fees = escrow.profiler_fees;
     estimate.tax = escrow.tax;
     estimate.storage_deposit = escrow.storage_deposit;
     estimate.escrow = escrow.total;
@@ -87,9 +89,11 @@ Expected<chain::api::TaskEstimate> CoreMarketGuide::estimate_task(const chain::t
     const auto claim = market::solver_bond(params_, reward, work.verifiers, escrow.verifier_fee);
     const auto solver = claim ? checked_mul(*claim, Uint256(market::claims_at_once(estimate.stretches))) : std::nullopt;
     const auto verifier = market::verifier_bond(params_, escrow.verifier_fee);
-    if (!solver || !verifier) return fail("task.price_overflow");
+    const auto profiler = market::verifier_bond(params_, escrow.profiler_fee);
+    if (!solver || !verifier || !profiler) return fail("task.price_overflow");
     estimate.solver_bond = *solver;
     estimate.verifier_bond = *verifier;
+    if (spec.profiling.profilers != 0) estimate.profiler_bond = *profiler;
     return estimate;
 }
 

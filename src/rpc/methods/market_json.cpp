@@ -23,11 +23,14 @@ json::Value estimate_json(const chain::api::TaskEstimate& estimate) {
                                 {"verifierFees", quantity(estimate.verifier_fees)},
                                 {"custodyFee", quantity(estimate.custody_fee)},
                                 {"custodyFees", quantity(estimate.custody_fees)},
+                                {"profilerFee", quantity(estimate.profiler_fee)},
+                                {"profilerFees", quantity(estimate.profiler_fees)},
                                 {"tax", quantity(estimate.tax)},
                                 {"storageDeposit", quantity(estimate.storage_deposit)},
                                 {"escrow", quantity(estimate.escrow)},
                                 {"solverBond", quantity(estimate.solver_bond)},
-                                {"verifierBond", quantity(estimate.verifier_bond)}});
+                                {"verifierBond", quantity(estimate.verifier_bond)},
+                                {"profilerBond", quantity(estimate.profiler_bond)}});
 }
 
 json::Value task_json(const TaskClaims& shown, const chain::api::MarketGuide& guide) {

@@ -28,7 +28,7 @@ std::optional<StateFilter> read_state_filter(const json::Value& value) {
     if (value == json::Value("live")) return StateFilter{StateFilter::Kind::live, {}};
     if (value == json::Value("final")) return StateFilter{StateFilter::Kind::final, {}};
     for (auto number = static_cast<std::uint8_t>(TaskState::open);
-         number <= static_cast<std::uint8_t>(TaskState::cancelled); ++number) {
+         number <= static_cast<std::uint8_t>(TaskState::profiling); ++number) {
         const auto state = static_cast<TaskState>(number);
         if (value == json::Value(types::to_string(state)) || value == json::Value(number))
             return StateFilter{StateFilter::Kind::one, state};

@@ -275,8 +275,8 @@ Status add_task_methods(Registry& registry, const Backend& backend) {
         {"task_list",
          "Tasks by ascending id, a page at a time.",
          {{"state", Kind::any, false,
-           "open, assigned, running, settled, failed, expired, cancelled (or its number); live: any that is not final, "
-           "or has an open question about its last state; final; all (default)"},
+           "open, assigned, running, settled, failed, expired, cancelled, profiling (or its number); live: any that is "
+           "not final, or has an open question about its last state; final; all (default)"},
           {"start", Kind::number, false, "first id of the page; 0 when left out"},
           {"limit", Kind::number, false, "tasks in the page, 100 when left out, at most 1,000"}},
          {"object", "tasks: as in task_get; next: the start of the next page, null at the end"},

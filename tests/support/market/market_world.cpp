@@ -88,6 +88,14 @@ const core::TaskPrograms& TinyProgram::both(std::uint64_t steps) const {
     return made_once(made, steps, {program, second}, body);
 }
 
+const core::TaskPrograms& TinyProgram::tolerant(std::uint64_t steps) const {
+    static std::map<std::uint64_t, core::TaskPrograms> made;
+    tensor::Program read = program;
+    read.header.data = {{tensor::DataType::i32, 1}, {tensor::DataType::f32, 7}, {tensor::DataType::f32, 1'024 * steps}};
+    tensor::complete_header(read);
+    return made_once(made, steps, {read}, core::plain_body(steps));
+}
+
 const TinyProgram& tiny() {
     static const TinyProgram program;
     return program;
@@ -485,6 +493,37 @@ void World::bond_role(const types::Address& of, Role role, const Uint256& amount
 
 types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval) {
     return spec_of(tiny().programs(steps), interval);
+}
+
+namespace {
+
+constexpr std::uint32_t kProfiledSegments = core::kMinProfiledSegments;
+constexpr std::uint64_t kProfilingSeconds = 40;
+std::uint32_t word(float number) { return std::bit_cast<std::uint32_t>(number); }
+
+}  // namespace
+
+types::TaskSubmitPayload profiled_spec(std::uint64_t steps, std::uint64_t interval, std::uint32_t profilers) {
+    auto spec = spec_of(tiny().tolerant(steps), interval);
+    spec.data_roots = {tiny().data.roots()[0], {}, {}};
+    spec.work.mode = types::TaskMode::tolerance;
+    spec.profiling = {profilers, kProfiledSegments, kProfilingSeconds, word(1e-2F), word(1e-1F), word(16), 0, 0, 0, 0};
+    return spec;
+}
+
+compute::tolerance::Profile some_profile(float noise, float movement) {
+    using compute::tolerance::Measure;
+    compute::tolerance::Profile profile(kProfiledSegments);
+    float more = 1;
+    for (auto& measured : profile) {
+        measured[Measure::l2] = word(noise * more);
+        measured[Measure::linf] = word(10 * noise * more);
+        measured[Measure::moments] = word(2 * noise * more);
+        measured[Measure::rest] = word(noise);
+        measured[Measure::movement] = word(movement * more);
+        more += 1.0F / 64;
+    }
+    return profile;
 }
 
 types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64_t interval) {

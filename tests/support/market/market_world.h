@@ -9,6 +9,7 @@
 #include "compute/core/claims.h"
 #include "compute/core/dispute_strategy.h"
 #include "compute/core/history.h"
+#include "compute/core/profiling.h"
 #include "compute/core/program_opening.h"
 #include "compute/core/task_spec.h"
 #include "support.h"
@@ -33,6 +34,8 @@ struct TinyProgram {
     // Of a task of so many steps: of the program alone, or of both in turn (3 steps or more).
     [[nodiscard]] const core::TaskPrograms& programs(std::uint64_t steps) const;
     [[nodiscard]] const core::TaskPrograms& both(std::uint64_t steps) const;
+    // The same of three data tensors: one of its own, the limits, and what claims bring.
+    [[nodiscard]] const core::TaskPrograms& tolerant(std::uint64_t steps) const;
     tensor::MemoryData data;  // which no step reads
     tensor::State init;
     std::unique_ptr<core::ProgramProver> prover;
@@ -194,6 +197,11 @@ private:
 
 [[nodiscard]] types::TaskSubmitPayload spec_of(const core::TaskPrograms& programs, std::uint64_t interval);
 [[nodiscard]] types::TaskSubmitPayload tiny_spec(std::uint64_t steps, std::uint64_t interval);
+// In tolerance mode, with so many profilers of eight segments each.
+[[nodiscard]] types::TaskSubmitPayload profiled_spec(std::uint64_t steps, std::uint64_t interval,
+                                                     std::uint32_t profilers);
+// Eight segments: l2 of the first is `noise`, the others are a little more, and move a little more.
+[[nodiscard]] compute::tolerance::Profile some_profile(float noise, float movement = 3.0F);
 [[nodiscard]] types::TaskCheckpointPayload checkpoint_of(const types::Task& task, const History& history,
                                                          std::uint64_t step);
 [[nodiscard]] types::TaskProvePayload proof_of(const types::Task& task, const History& history,

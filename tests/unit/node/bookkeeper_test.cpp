@@ -89,9 +89,11 @@ protected:
         return found != seen_.end() && found->second.contains(what);
     }
 
-    const std::vector<types::Address> watched_{kSubmitter,     kSolver,       kSecond,        kVerifiers[0],
-                                               kVerifiers[1],  kVerifiers[2], kWhistleblower, address(0xcc0),
-                                               address(0xcc1), address(0xcc2)};
+    static std::vector<types::Address> profilers() { return {address(60), address(61), address(62), address(63)}; }
+
+    const std::vector<types::Address> watched_{
+        kSubmitter,     kSolver,        kSecond,        kVerifiers[0], kVerifiers[1], kVerifiers[2], kWhistleblower,
+        address(0xcc0), address(0xcc1), address(0xcc2), address(60),   address(61),   address(62),   address(63)};
     std::map<types::Address, api::Holdings> before_;
     std::map<types::Address, std::set<std::string>> seen_;
     std::vector<api::Movement> all_;
@@ -145,6 +147,37 @@ TEST_F(BookkeeperTest, sums_to_what_custodians_earn_and_lose) {
     tick_when_due(another);
     ASSERT_EQ(world.task(another).state, TaskState::settled) << world.reason(another);
     EXPECT_TRUE(saw(kept, "fee:custodian_fee"));
+}
+
+TEST_F(BookkeeperTest, sums_to_what_profilers_earn_and_lose) {
+    constexpr std::uint32_t kAsked = 4;
+    for (const auto& who : profilers()) give(world.state(), who, Uint256(1'000'000'000'000'000));
+    world.begin();
+    ASSERT_TRUE(world.finish());
+    for (const auto& who : profilers()) world.bond_role(who, Role::verifier, 100'000'000);
+    world.skip(world.params.epoch_length);
+    spec = profiled_spec(32, spec.work.interval, kAsked);
+    const auto id = submit();
+    world.skip_until_due(id);
+    expect_ok(world.tick(id));
+    const auto profile = some_profile(1e-5F);
+    const Bytes measures = core::encode_profile(profile);
+    for (const auto& who : profilers())
+        expect_ok(world.one(who, NativeKind::profile_commit,
+                            types::ProfileCommitPayload{id, core::profile_commitment(who, measures, Hash32{{1}})}));
+    for (const auto& who : profilers())
+        if (who != profilers().front())
+            expect_ok(
+                world.one(who, NativeKind::profile_reveal, types::ProfileRevealPayload{id, measures, Hash32{{1}}}));
+    world.skip_until_due(id);
+    expect_ok(world.tick(id));
+    ASSERT_EQ(world.task(id).state, TaskState::open) << world.reason(id);
+    for (const auto& who : profilers()) {
+        const bool silent = who == profilers().front();
+        EXPECT_EQ(saw(who, "fee:profiler_fee"), !silent);
+        EXPECT_EQ(saw(who, "slashed:no_reveal"), silent);
+    }
+    EXPECT_TRUE(saw(kSubmitter, "refund:refund")) << "of the one that showed nothing";
 }
 
 TEST_F(BookkeeperTest, sums_to_what_a_held_share_moves) {

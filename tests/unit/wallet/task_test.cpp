@@ -5,14 +5,17 @@
 #include <filesystem>
 
 #include "base/fs.h"
+#include "chain/market/bonds.h"
 #include "chain/market/storage.h"
 #include "chain/params/parameters.h"
 #include "chain/types/json_codec.h"
+#include "compute/core/profiling.h"
 #include "compute/core/task_imports.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/state_file.h"
 #include "compute/program/text_dataset.h"
+#include "compute/tolerance/judge/judge_program.h"
 #include "crypto/content_id.h"
 #include "wallet/amount.h"
 
@@ -202,6 +205,61 @@ TEST_F(TaskTest, there_is_a_file_or_a_root_for_each_data_tensor) {
     EXPECT_EQ(error().name, "task.bad_root");
     options_.data_roots = {"0x12"};
     EXPECT_NE(error().detail.find("--data-root"), std::string::npos);
+}
+
+TEST_F(TaskTest, profilers_find_the_limits_that_no_file_has) {
+    namespace judge = compute::tolerance::judge;
+    constexpr std::uint64_t kSegment = 4;
+    constexpr std::uint64_t kSegments = 8;
+    const auto built = program::build_training_program(*program::parse_architecture(architecture_of(kWindows)));
+    const auto judged = judge::build_judged_programs(built->program, kSegments);
+    ASSERT_TRUE(judged) << judged.error().to_string();
+    options_.programs = {write("training.bin", tensor::encode(judged->training)),
+                         write("judge.bin", tensor::encode(judged->judge))};
+    const auto first = judge::first_state(*judged, program::initial_state(*built, 1));
+    options_.init = write("first.safetensors", *program::write_state(judged->training, *first));
+    options_.steps = 0;
+    options_.body = judged->body(kSegment, kSegments);
+    options_.defaults.work.interval = options_.defaults.work.stride = kSegment + 1;
+    options_.defaults.work.mode = chain::types::TaskMode::tolerance;
+    EXPECT_EQ(error().name, "task.wrong_data_size") << "without profilers there must be limits";
+    options_.profilers = 4;
+    options_.profiled_segments = kSegments;
+    options_.profile_window_s = 77;
+    options_.tolerance.cap = 0.5F;
+    options_.tolerance.range = 3;
+    options_.tolerance.l2 = 0.25F;
+    options_.tolerance.rest = 2;
+    const auto spec = build_spec(options_);
+    ASSERT_TRUE(spec) << spec.error().to_string();
+    EXPECT_EQ(spec->data_roots, (std::vector<Hash32>{crypto::content_id_of(text_of(kWindows)), {}, {}}));
+    EXPECT_EQ(spec->profiling, (chain::types::ProfilingTerms{4, kSegments, 77, 0x3f000000, 0x40800000, 0x40400000,
+                                                             0x3e800000, 0, 0, 0x40000000}))
+        << "the cap of all segments is that of each";
+    const auto price = price_of(*spec, options_);
+    ASSERT_TRUE(price) << price.error().to_string();
+    EXPECT_EQ(price->escrow.profiler_fees, price->escrow.profiler_fee * Uint256(4));
+    EXPECT_FALSE(price->escrow.profiler_fee.is_zero());
+    EXPECT_EQ(*price->json.find("profilers")->as_u64(), 4U);
+    EXPECT_EQ(price->profiler_bond, *chain::market::verifier_bond({}, price->escrow.profiler_fee));
+    EXPECT_EQ(*price->json.find("profilerBond")->find("grains")->as_string(), price->profiler_bond.to_decimal());
+    // Who sums up what is shown comes to what is paid.
+    EXPECT_EQ(other_parts(price->escrow), "verifiers " + in_qrn(price->escrow.verifier_fees) + ", custodians " +
+                                              in_qrn(price->escrow.custody_fees) + ", profilers " +
+                                              in_qrn(price->escrow.profiler_fees) + ", tax 0, deposit " +
+                                              in_qrn(price->escrow.storage_deposit));
+    EXPECT_EQ(price->escrow.total, price->escrow.reward + price->escrow.verifier_fees + price->escrow.custody_fees +
+                                       price->escrow.profiler_fees + price->escrow.storage_deposit);
+    auto few = *spec;
+    few.work.interval = kSegments * (kSegment + 1);
+    EXPECT_EQ(price_of(few, options_).error().detail,
+              "the task has 1 segments, profilers measure 8 at least: a shorter interval");
+    options_.data_roots = {to_hex0x(Hash32{{1}})};
+    options_.data.clear();
+    EXPECT_EQ(build_spec(options_)->data_roots, (std::vector<Hash32>{Hash32{{1}}, {}, {}}));
+    options_.data_roots.clear();
+    options_.data = {write("data.u8", text_of(kWindows)), write("limits", Bytes(28))};
+    EXPECT_EQ(error().name, "task.wrong_data_size") << "they are given by nobody";
 }
 
 TEST_F(TaskTest, an_initial_state_of_another_program_names_its_file) {

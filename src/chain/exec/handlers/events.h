@@ -167,6 +167,14 @@ struct ClaimStateChanged {  // tasks
                  v("to", to), v("reason", reason), v("deadline", deadline))
 };
 
+struct LimitsFound {  // tasks
+    static constexpr const char* kEvent = "LimitsFound";
+    static constexpr std::size_t kIndexed = 1;
+    std::uint64_t task = 0;
+    Bytes limits;  // compute::tolerance::encode_limits
+    QUERN_FIELDS(v("task", task), v("limits", limits))
+};
+
 struct TaskDeleted {  // tasks
     static constexpr const char* kEvent = "TaskDeleted";
     static constexpr std::size_t kIndexed = 1;
@@ -249,6 +257,32 @@ struct CustodyReceived {  // verification; of a verifier or a custodian
     std::uint32_t stretch = 0;
     bool data_ok = false;
     QUERN_FIELDS(v("task", task), v("from", from), v("stretch", stretch), v("dataOk", data_ok))
+};
+
+struct ProfilerDrawn {  // verification
+    static constexpr const char* kEvent = "ProfilerDrawn";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address profiler;
+    QUERN_FIELDS(v("task", task), v("profiler", profiler))
+};
+
+struct ProfileCommitted {  // verification
+    static constexpr const char* kEvent = "ProfileCommitted";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address profiler;
+    Hash32 commitment;
+    QUERN_FIELDS(v("task", task), v("profiler", profiler), v("commitment", commitment))
+};
+
+struct ProfileRevealed {  // verification
+    static constexpr const char* kEvent = "ProfileRevealed";
+    static constexpr std::size_t kIndexed = 2;
+    std::uint64_t task = 0;
+    types::Address profiler;
+    Bytes measures;
+    QUERN_FIELDS(v("task", task), v("profiler", profiler), v("measures", measures))
 };
 
 struct ReportCommitted {  // verification

@@ -1,7 +1,6 @@
 // The functions of each native kind, and the dispatch over them. A kind's functions stand in the file of its
-// group: staking.cpp, evidence.cpp, roles.cpp, tasks.cpp, verification.cpp, challenges.cpp, disputes.cpp, held.cpp,
-// tick.cpp.
-// Used by tx_executor, by one thread.
+// group: staking.cpp, evidence.cpp, roles.cpp, tasks.cpp, profiling.cpp, verification.cpp, challenges.cpp,
+// disputes.cpp, held.cpp, tick.cpp. Used by tx_executor, by one thread.
 #pragma once
 
 #include <memory>

@@ -4,10 +4,12 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "chain/exec/handlers/profiling.h"
 #include "chain/market/delays.h"
 #include "chain/market/storage.h"
 #include "chain/market/windows.h"
 #include "compute/core/history.h"
+#include "compute/core/profiling.h"
 #include "compute/core/task_imports.h"
 #include "compute/core/task_spec.h"
 #include "crypto/merkle.h"
@@ -97,7 +99,7 @@ Status Handler<NativeKind::task_submit>::check_form(const params::MarketParams& 
     if (data.work.verifiers < market.min_verifiers || data.work.verifiers > market.max_verifiers)
         return fail("task.bad_verifiers",
                     std::to_string(market.min_verifiers) + " to " + std::to_string(market.max_verifiers));
-    for (const auto& [name, seconds] : core::named_windows(data.windows))
+    for (const auto& [name, seconds] : core::named_windows(data))
         if (seconds < market.min_window_s || seconds > market.max_window_s)
             return fail("task.bad_window", std::string(name) + " is " + std::to_string(seconds) + "; " +
                                                std::to_string(market.min_window_s) + " to " +
@@ -139,7 +141,11 @@ Status Handler<NativeKind::task_submit>::apply(Context& context, const Payload& 
     task.custody_fee = escrow.custody_fee;
     task.start_root = data.init_root;
     emit(context, types::KindGroup::tasks, events::TaskSubmitted{task.id, task.submitter, task.escrow, task.deposit});
-    open_bidding(context, task, "submitted");
+    if (core::is_profiled(data)) {
+        begin_profiling(context, task);
+    } else {
+        open_bidding(context, task, "submitted");
+    }
     store_task(context.state, task);
     return {};
 }

@@ -5,6 +5,7 @@
 #include "chain/exec/handlers/events.h"
 #include "chain/exec/handlers/handler.h"
 #include "chain/exec/handlers/lifecycle.h"
+#include "chain/exec/handlers/profiling.h"
 #include "chain/exec/handlers/resolution.h"
 #include "chain/market/claim_state.h"
 #include "chain/market/delays.h"
@@ -133,13 +134,14 @@ Status tick_claims(Context& context, const types::Task& task) {
 }
 
 Status move_on(Context& context, types::Task& task) {
+    if (task.state == TaskState::profiling) return move_profiling_on(context, task);
     if (task.state == TaskState::assigned) return give_to_next(context, task, "no_start");
     if (task.draw_at == 0) return close_bidding(context, task);
     QUERN_TRY(const Hash32 beacon, beacon_at(context, market::draw_height(task.draw_at)));
     return assign_next(context, task, beacon, "best_bid");
 }
 
-// Of a task that is open, assigned or final.
+// Of a task that is profiling, open, assigned or final.
 Status tick_task(Context& context, types::Task& task) {
     if (types::is_final(task.state)) return delete_task(context, task);
     QUERN_CHECK(check_due(context, task.deadline, market::draw_anchor(task)));

@@ -63,6 +63,7 @@ Expected<Holdings> holdings_of(BytesView key, const std::optional<Bytes>& value)
             QUERN_TRY(const auto task, types::decode_record<types::Task>(*value));
             Holdings held{task.escrow, {}};
             for (const auto& seat : task.seats) held.locks[{Role::solver, seat.solver}] += seat.locked;
+            for (const auto& each : task.profiling.profilers) held.locks[{Role::verifier, each.address}] += each.locked;
             for (const auto& bid : task.bids) held.locks[{Role::solver, bid.bidder}] += bid.deposit;
             return held;
         }

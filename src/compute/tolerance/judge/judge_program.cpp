@@ -124,20 +124,18 @@ Expected<Program> build_judge(const Program& training, const std::vector<Slot>& 
 
 tl::unexpected<Error> not_judged(std::string what) { return fail("tolerance.not_a_judged_task", std::move(what)); }
 
-// The training that a program of a judged task holds, if it is one: without the slots, the nodes and the data that were
-// added. Nothing of it is believed: its programs are built anew and compared.
-struct Stripped {
-    Program training;
-    std::vector<std::string> loose;
-};
-Expected<Stripped> strip(const Program& extended) {
+}  // namespace
+
+// Without the slots, the nodes and the data that were added. Nothing of it is believed: the programs are built anew and
+// compared.
+Expected<HeldTraining> held_training(const Program& extended) {
     const std::size_t slots = extended.slots.size();
     if (extended.header.data.size() < kJudgeData)
         return not_judged(std::to_string(extended.header.data.size()) + " data tensors");
     if (slots <= kJudgeSlots || extended.slots[slots - 2].name != kSegment ||
         extended.slots[slots - 1].name != kAccepted)
         return not_judged("the last slots are not the judge's");
-    Stripped result;
+    HeldTraining result;
     std::size_t own = slots - kJudgeSlots;
     while (own > 0 && is_reserved(extended.slots[own - 1].name)) {
         const std::string& name = extended.slots[--own].name;
@@ -156,6 +154,8 @@ Expected<Stripped> strip(const Program& extended) {
         return not_judged("the training in it is not valid: " + valid.error().to_string());
     return result;
 }
+
+namespace {
 
 // The first part in which a program differs from what it should be.
 Status check_same(std::string_view which, const Program& given, const Program& built) {
@@ -241,7 +241,7 @@ Expected<JudgedPrograms> build_judged_programs(const Program& training, std::uin
 }
 
 Expected<JudgedPrograms> recognise(const Program& training, const Program& judge) {
-    QUERN_TRY(const Stripped stripped, strip(training));
+    QUERN_TRY(const HeldTraining stripped, held_training(training));
     const auto classes = distance::classify(stripped.training, stripped.loose);
     if (!classes) return not_judged("the training in it: " + classes.error().to_string());
     const DataSet& claimed = training.header.data.back();

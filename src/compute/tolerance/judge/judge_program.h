@@ -87,6 +87,13 @@ struct JudgedPrograms {
 // The two programs of a judged task, whoever made them: of equal bytes with what build_judged_programs makes of the
 // training in them, or error tolerance.not_a_judged_task with what differs. Of valid programs.
 [[nodiscard]] Expected<JudgedPrograms> recognise(const vm::tensor::Program& training, const vm::tensor::Program& judge);
+// The training T in program 0 of a judged task, as it is alone, and its loose parameters. Of a program that recognise()
+// has accepted; of others it is no more than what they look like. Error tolerance.not_a_judged_task.
+struct HeldTraining {
+    vm::tensor::Program training;
+    std::vector<std::string> loose;
+};
+[[nodiscard]] Expected<HeldTraining> held_training(const vm::tensor::Program& extended);
 struct JudgedTask {
     JudgedPrograms programs;
     std::uint64_t k = 0;         // steps of a segment, without the judging one

@@ -6,12 +6,12 @@ using vm::tensor::State;
 
 Meter::Meter(const vm::tensor::Program& training, const distance::SegmentPrograms& segment,
              const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed, ThreadPool* pool,
-             const Cancellation* cancellation)
+             const Cancellation* cancellation, vm::tensor::arith::Backend backend)
     : segment_(segment),
       data_(data),
       seed_(seed),
-      replayer_(training, vm::tensor::arith::best_backend(), pool, cancellation),
-      measurer_(segment.distance, vm::tensor::arith::best_backend(), pool, cancellation) {}
+      replayer_(training, backend, pool, cancellation),
+      measurer_(segment.distance, backend, pool, cancellation) {}
 
 Status Meter::replay(State& state, std::uint64_t steps) {
     for (std::uint64_t step = 0; step < steps; ++step)
@@ -29,22 +29,34 @@ Expected<Measured> Meter::measure(const State& previous, const State& replayed, 
     return distance::read_measured(segment_, state);
 }
 
+Expected<std::vector<Measured>> profile_segment(Meter& meter, std::span<const Profiler> profilers, State& state,
+                                                std::uint64_t k,
+                                                const std::function<void(const Profiler&, const Measured&)>& told) {
+    State replayed = state;
+    QUERN_CHECK(meter.replay(replayed, k));
+    std::vector<Measured> all;
+    for (const Profiler& profiler : profilers) {
+        State claimed = state;
+        for (std::uint64_t step = 0; step < k; ++step) QUERN_CHECK(profiler.step(claimed));
+        QUERN_TRY(const Measured measured, meter.measure(state, replayed, claimed));
+        all.push_back(measured);
+        if (told) told(profiler, measured);
+    }
+    state = std::move(replayed);
+    return all;
+}
+
 Expected<std::vector<Profile>> profile_segments(Meter& meter, std::span<const Profiler> profilers, State state,
                                                 std::uint64_t k, std::uint64_t segments, const Told& told) {
     std::vector<Profile> profiles(profilers.size());
     const std::uint64_t all = segments * profilers.size();
     std::uint64_t done = 0;
+    const auto tell = [&](const Profiler& profiler, const Measured& measured) {
+        if (told) told(profiler, measured, ++done, all);
+    };
     for (std::uint64_t segment = 0; segment < segments; ++segment) {
-        State replayed = state;
-        QUERN_CHECK(meter.replay(replayed, k));
-        for (std::size_t p = 0; p < profilers.size(); ++p) {
-            State claimed = state;
-            for (std::uint64_t step = 0; step < k; ++step) QUERN_CHECK(profilers[p].step(claimed));
-            QUERN_TRY(const Measured measured, meter.measure(state, replayed, claimed));
-            profiles[p].push_back(measured);
-            if (told) told(profilers[p], measured, ++done, all);
-        }
-        state = std::move(replayed);
+        QUERN_TRY(const auto measured, profile_segment(meter, profilers, state, k, tell));
+        for (std::size_t p = 0; p < profilers.size(); ++p) profiles[p].push_back(measured[p]);
     }
     return profiles;
 }

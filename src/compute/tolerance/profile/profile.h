@@ -24,7 +24,8 @@ public:
     // `segment`: of `training`. `data` has all that is asked for.
     Meter(const vm::tensor::Program& training, const distance::SegmentPrograms& segment,
           const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed, ThreadPool* pool,
-          const Cancellation* cancellation = nullptr);
+          const Cancellation* cancellation = nullptr,
+          vm::tensor::arith::Backend backend = vm::tensor::arith::best_backend());
 
     // Errors: tolerance.no_replay (cancelled, or data that cannot be had); of measure executor.bad_state, too.
     [[nodiscard]] Status replay(vm::tensor::State& state, std::uint64_t steps);
@@ -53,8 +54,14 @@ using MakeProfilers = std::function<Expected<std::vector<Profiler>>(
 using Told =
     std::function<void(const Profiler& profiler, const Measured& measured, std::uint64_t done, std::uint64_t all)>;
 
+// A segment of k steps that begins with `state`, which becomes where its canonical replay ends, of each profiler. After
+// an error the state is as it was. Errors: those of Meter and of the profilers' steps.
+[[nodiscard]] Expected<std::vector<Measured>> profile_segment(
+    Meter& meter, std::span<const Profiler> profilers, vm::tensor::State& state, std::uint64_t k,
+    const std::function<void(const Profiler&, const Measured&)>& told = {});
+
 // The first `segments` segments of k steps each from `state` on, of each profiler: each segment begins where the
-// canonical replay of the one before ended. Errors: those of Meter and of the profilers' steps.
+// canonical replay of the one before ended. Errors: those of profile_segment.
 [[nodiscard]] Expected<std::vector<Profile>> profile_segments(Meter& meter, std::span<const Profiler> profilers,
                                                               vm::tensor::State state, std::uint64_t k,
                                                               std::uint64_t segments, const Told& told = {});

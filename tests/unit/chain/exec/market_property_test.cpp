@@ -23,6 +23,7 @@ namespace {
 constexpr std::uint64_t kTasksPerWorld = 8;
 constexpr std::uint64_t kSilentBlocks = 6'000;  // bound on what ticks alone take
 constexpr std::uint64_t kMaxSteps = 6;
+constexpr std::uint64_t kProfiledSteps = 8;  // of tasks whose limits profilers find
 constexpr std::uint32_t kProbeMask = 1U << 18;
 constexpr std::uint32_t kClumsyMask = 1U << 9;
 constexpr std::size_t kMostChallenges = 5;  // of one whistleblower in a round
@@ -50,6 +51,8 @@ struct Statistics {
     std::uint64_t answered = 0;                      // ... pieces that were shown ...
     std::uint64_t forfeited = 0;                     // ... and shares that were lost by silence
     std::map<std::uint64_t, std::uint64_t> kept;     // settled claims with custodians, by draws of these
+    std::uint64_t profiled = 0;                      // tasks whose limits were found ...
+    std::uint64_t unbelieved = 0;                    // ... with profiles that were of another replay
     std::uint64_t lifecycles = 0;
     std::uint64_t blocks = 0;
     std::optional<Hash32> trace;  // as World's
@@ -57,6 +60,7 @@ struct Statistics {
 
 // Tasks of three steps and more have two programs in turn.
 const core::TaskPrograms& programs_of(std::uint64_t steps) {
+    if (steps == kProfiledSteps) return tiny().tolerant(steps);
     return steps < 3 ? tiny().programs(steps) : tiny().both(steps);
 }
 
@@ -349,6 +353,7 @@ private:
                 if (i == claims.size() || types::is_final(claims[i]->task.state)) break;
                 const auto& live = *claims[i];
                 if (agent.part == Part::solver) solve(agent, live);
+                if (agent.part == Part::verifier && live.task.state == TaskState::profiling) measure(agent, live.task);
                 if (agent.part == Part::verifier) verify(agent, live);
                 if (agent.part == Part::custodian) keep(agent, live);
                 if (agent.part == Part::whistleblower || is_drawn(agent, live)) watch(agent, live);
@@ -377,20 +382,26 @@ private:
         if (send(agent, NativeKind::data_answer, answer)) ++statistics_.answered;
     }
     void submit(const Agent& agent) {
-        if (submitted_ == kTasksPerWorld || rng_.below(4) != 0) return;
+        // Once there are tables of who may be drawn.
+        const bool profiled = !has_profiled_ && world_.height > world_.params.epoch_length;
+        if ((submitted_ == kTasksPerWorld && !profiled) || rng_.below(4) != 0) return;
         constexpr std::uint64_t kIntervals[] = {1, 2, 3};
         const std::uint64_t interval = kIntervals[rng_.below(3)];
-        auto spec = spec_of(programs_of(interval * (1 + rng_.below(kMaxSteps / interval))), interval);
-        if (rng_.below(2) == 0) spec.work.stride = interval;
-        if (rng_.below(2) == 0) spec.work.tranche = interval * (1 + rng_.below(2));
+        const auto profilers = static_cast<std::uint32_t>(core::kMinProfilers + rng_.below(3));
+        auto spec = profiled ? profiled_spec(kProfiledSteps, 1, profilers)
+                             : spec_of(programs_of(interval * (1 + rng_.below(kMaxSteps / interval))), interval);
+        if (rng_.below(2) == 0) spec.work.stride = spec.work.interval;
+        if (rng_.below(2) == 0) spec.work.tranche = spec.work.interval * (1 + rng_.below(2));
         spec.work.verifiers = static_cast<std::uint32_t>(1 + rng_.below(3));
         spec.work.samples = static_cast<std::uint32_t>(1 + rng_.below(4));
-        spec.money.price_cap = 1 + rng_.below(20);
+        spec.money.price_cap = profiled ? 1 : 1 + rng_.below(20);
         spec.money.tax = rng_.below(100);
         for (auto* seconds : {&spec.windows.bid_s, &spec.windows.start_s, &spec.windows.heartbeat_s,
                               &spec.windows.prove_s, &spec.windows.verify_s, &spec.windows.challenge_s})
             *seconds = 12 + rng_.below(3);
-        if (send(agent, NativeKind::task_submit, spec)) ++submitted_;
+        if (!send(agent, NativeKind::task_submit, spec)) return;
+        ++submitted_;
+        has_profiled_ = has_profiled_ || profiled;
     }
 
     // --- Solvers -----------------------------------------------------------------------------------------------------
@@ -423,6 +434,29 @@ private:
         }
         return bond.bonded - bond.locked >= needed;
     }
+    // The honest measure; the others may leave it, guess, or not show what they have sealed.
+    enum Measuring : std::uint64_t { measures, leaves_it, guesses, hides, measuring_choices };
+    void measure(const Agent& agent, const types::Task& task) {
+        const auto& all = task.profiling.profilers;
+        const auto mine =
+            std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.address == agent.address; });
+        const auto how = agent.honest ? std::uint64_t{measures} : plan(agent, task.id, 0, 50, measuring_choices);
+        if (mine == all.end() || how == leaves_it) return;
+        const float noise = 1e-6F * static_cast<float>(1 + mine->address.data[19] % 4);
+        const Bytes shown = core::encode_profile(some_profile(noise, how == guesses ? 2.5F : 3.0F));
+        const Hash32 salt = crypto::sha256(mine->address);
+        if (!task.profiling.revealing) {
+            if (mine->commitment.is_zero())
+                send(agent, NativeKind::profile_commit,
+                     types::ProfileCommitPayload{task.id, core::profile_commitment(mine->address, shown, salt)});
+        } else if (mine->replay.is_zero() && how != hides) {
+            if (how == guesses) ++statistics_.unbelieved;
+            if (send(agent, NativeKind::profile_reveal, types::ProfileRevealPayload{task.id, shown, salt}) &&
+                world_.shared_task(task.id)->state == TaskState::open)
+                ++statistics_.profiled;
+        }
+    }
+
     void solve(const Agent& agent, const TaskClaim& live) {
         const auto& task = live.task;
         const auto& claim = live.claim;
@@ -805,6 +839,7 @@ private:
     const types::Address ticker_ = address(900);
     std::vector<Agent> agents_;
     std::uint64_t submitted_ = 0;
+    bool has_profiled_ = false;
     std::map<std::pair<std::uint64_t, std::uint64_t>, Solved> solved_;  // by task and round
     std::map<Key, std::uint64_t> plans_;
     std::map<Key, std::vector<Challenge>> challenges_;
@@ -850,6 +885,9 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
     std::printf("%8llu games of %llu moves at most\n", static_cast<unsigned long long>(statistics.games),
                 static_cast<unsigned long long>(statistics.most_moves));
     std::printf("%8llu tasks went on with another solver\n", static_cast<unsigned long long>(statistics.taken_over));
+    std::printf("%8llu tasks were profiled, %llu profiles of another replay\n",
+                static_cast<unsigned long long>(statistics.profiled),
+                static_cast<unsigned long long>(statistics.unbelieved));
     std::printf("%8llu blocks\n", static_cast<unsigned long long>(statistics.blocks));
     std::printf("%8llu honest solvers paid without verifiers, %llu bonds withdrawn, %llu places squatted\n",
                 static_cast<unsigned long long>(statistics.paid_unverified),
@@ -859,15 +897,18 @@ TEST(MarketProperties, money_is_conserved_everything_ends_and_the_honest_never_p
     EXPECT_GT(statistics.games, 7 * runs);
     // The runs mean something only if every way through the market was taken.
     EXPECT_GT(settled, runs / 20);
-    for (const char* end : {"cancelled by_submitter", "expired no_bids", "expired no_verifiers", "settled unverified"})
+    for (const char* end : {"cancelled by_submitter", "expired no_bids", "expired no_verifiers", "settled unverified",
+                            "expired no_profilers", "expired profilers_silent", "expired profiles_differ"})
         EXPECT_GT(statistics.ends[end], 0U) << end;
     EXPECT_GT(statistics.paid_unverified, 0U);
     EXPECT_GT(statistics.left, runs / 100);
     EXPECT_GT(statistics.squatted, runs);
     EXPECT_GT(statistics.taken_over, 0U);
+    EXPECT_GT(statistics.profiled, runs / 100);
+    EXPECT_GT(statistics.unbelieved, runs / 100);
     for (const std::uint64_t draws : {1, 2}) EXPECT_GT(statistics.kept[draws], 0U) << draws;
     for (const auto count : {statistics.accepted, statistics.answered, statistics.forfeited})
-        EXPECT_GT(count, runs / 200);
+        EXPECT_GT(count, runs / 300);
     for (const char* end : {"settled unchallenged", "settled unverified", "void solver_slashed", "void earlier_void",
                             "void no_heartbeat", "void data_missing"})
         EXPECT_GT(statistics.stretches[end], 0U) << end;
@@ -888,7 +929,7 @@ TEST(MarketProperties, the_same_lives_leave_the_same_bytes) {
     Statistics statistics;
     statistics.trace = Hash32{};
     for (std::uint64_t seed = 1; seed <= 40; ++seed) Simulation(seed, statistics).run();
-    EXPECT_EQ(to_hex(*statistics.trace), "597e81f4671a22f5d4f3c56535065a301de9420baee0e385e1d79dbdd1914a26");
+    EXPECT_EQ(to_hex(*statistics.trace), "5ba8c3dc8ed949468758c9d8a26661d67f43c0f090918a416eb291ddfaf61c52");
 }
 
 }  // namespace

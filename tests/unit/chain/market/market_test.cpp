@@ -109,9 +109,11 @@ TEST(Storage, deposits_count_at_least_what_the_largest_objects_take) {
     task.spec = {};
     task.seats.resize(1);
     make("", task.seats[0]);
+    task.profiling.limits = Bytes(28, 0xff);
     EXPECT_LE(types::encode_record(task).size() - types::encode_record(task.spec).size(), kTaskBytes);
     EXPECT_LE(largest<types::TaskBid>(), kBidBytes);
     const std::size_t money = 2 * largest<types::Payment>() + largest<types::SlashRecord>();
+    EXPECT_LE(largest<types::TaskProfiler>() + money, kProfilerBytes);
     EXPECT_LE(largest<types::Claim>() + money, kClaimBytes);
     EXPECT_LE(largest<types::VerifierReport>() + money, kReportBytes);
     EXPECT_LE(largest<types::ChallengeCommitment>(), kChallengeBytes);
@@ -549,6 +551,21 @@ TEST(Windows, are_twice_what_one_uplink_and_one_replay_take) {
     ++spec.windows.verify_s;
     --spec.windows.heartbeat_s;
     EXPECT_EQ(check_windows(spec, work, bytes).error().name, "task.window_too_short");
+}
+
+TEST(Windows, of_profilers_are_for_what_they_fetch_and_then_compute) {
+    types::TaskSubmitPayload spec;
+    spec.profiling.profilers = 5;
+    spec.profiling.segments = 9;
+    const PlannedWork plan = even(40, 4, 70'000);
+    const TaskBytes bytes{51'245'056, 1'074'188, 2, 0, 1'000'000};
+    EXPECT_EQ(least_windows(spec, task_work(spec, plan), bytes).profile_s, Uint256(2)) << "nothing is promised";
+    spec.classes.bandwidth = 40;
+    const std::uint64_t fetching = (2 * 5 * (51'245'056ULL + 74'188 + 2 * 8'388'608) + 1'048'575) / 1'048'576;
+    EXPECT_EQ(least_windows(spec, task_work(spec, plan), bytes).profile_s, Uint256(fetching + 1));
+    spec.classes.speed = 28;
+    const std::uint64_t computing = (2 * 2 * 9 * 4 * 70'000ULL + 16'383) / 16'384;
+    EXPECT_EQ(least_windows(spec, task_work(spec, plan), bytes).profile_s, Uint256(fetching + computing));
 }
 
 TEST(Windows, follow_the_largest_segment_and_not_the_largest_step) {

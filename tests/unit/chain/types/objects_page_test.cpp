@@ -47,6 +47,9 @@ constexpr std::string_view kName{};
     X(ProofRecord)         \
     X(TaskImport)          \
     X(ImportedSlots)       \
+    X(TaskProfiling)       \
+    X(TaskProfiler)        \
+    X(ProfiledBounds)      \
     X(Dispute)             \
     X(Watch)
 QUERN_TABLES(QUERN_NAMED)

@@ -1,5 +1,5 @@
 // Which segments are replayed: the beacon's and the largest, whatever a solver says of their sizes.
-#include "compute/tolerance/sampling.h"
+#include "compute/tolerance/judge/sampling.h"
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,8 @@
 // chain accepts and not beyond.
 #include <set>
 
+#include "chain/market/escrow.h"
+#include "compute/worker/profile_cover.h"
 #include "market_actor.h"
 
 namespace quern::compute::worker::test {
@@ -657,6 +659,162 @@ TEST_F(Decide, the_chain_takes_a_tick_that_is_due) {
     perform(ticker_, id, NativeKind::tick);
     EXPECT_EQ(world.task(id).state, TaskState::expired);
     EXPECT_TRUE(ticker_.decide(world, id).empty()) << "final";
+}
+
+// --- Profilers -------------------------------------------------------------------------------------------------------
+
+class DecideProfiler : public Decide {
+protected:
+    static constexpr std::uint32_t kAsked = 3;
+    static Address measurer(std::uint64_t i) { return address(60 + i); }
+    // Submitted, and nobody drawn yet.
+    std::uint64_t waiting_for_profilers() {
+        for (std::uint64_t i = 0; i < 4; ++i) {
+            give(world.state(), measurer(i), Uint256(1'000'000'000'000'000));
+            world.bond_role(measurer(i), Role::verifier, 100'000'000);
+        }
+        world.skip(world.params.epoch_length);
+        return submit(profiled_spec(32, kInterval, kAsked));
+    }
+    std::uint64_t drawn() {
+        const auto id = waiting_for_profilers();
+        world.skip_until_due(id);
+        expect_ok(world.tick(id));
+        return id;
+    }
+    [[nodiscard]] Address profiler(std::uint64_t id, std::size_t i) const {
+        return world.task(id).profiling.profilers.at(i).address;
+    }
+    // Who has measured something.
+    [[nodiscard]] Actor profiler_at(std::uint64_t id, std::size_t i) const {
+        Actor actor = verifier(profiler(id, i), truth);
+        const auto profile = some_profile(1e-6F * static_cast<float>(i + 1));
+        actor.profiled.found = std::make_shared<const SealedProfile>(
+            SealedProfile{core::encode_profile(profile), crypto::sha256(actor.me.address)});
+        return actor;
+    }
+};
+
+TEST_F(DecideProfiler, ticks_the_draw_and_does_nothing_before) {
+    const auto id = waiting_for_profilers();
+    for (std::uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(verifier(measurer(i), truth).decide(world, id).empty());
+    Actor ticks = verifier(measurer(0), truth);
+    ticks.me.ticks = true;
+    while (!sends_kind(ticks, id, NativeKind::tick)) world.skip(1);
+    perform(ticks, id, NativeKind::tick);
+    EXPECT_EQ(world.task(id).profiling.profilers.size(), kAsked);
+}
+
+TEST_F(DecideProfiler, measures_what_it_was_drawn_for_and_nothing_else) {
+    const auto id = drawn();
+    std::size_t measuring = 0;
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        Actor actor = verifier(measurer(i), truth);
+        const bool measures = wants<Profile>(actor.decide(world, id));
+        measuring += measures ? 1 : 0;
+        EXPECT_EQ(measures, own_profiler(world.task(id), measurer(i)) != nullptr);
+        EXPECT_TRUE(sends(actor, id).empty()) << "nothing was found";
+        actor.me.verifier = false;
+        EXPECT_TRUE(actor.decide(world, id).empty());
+    }
+    EXPECT_EQ(measuring, kAsked);
+    EXPECT_TRUE(solver_.decide(world, id).empty()) << "nobody can bid yet";
+}
+
+TEST_F(DecideProfiler, leaves_alone_what_its_operator_does_not_want_until_it_has_committed) {
+    const auto id = drawn();
+    Actor first = profiler_at(id, 0);
+    first.me.profiles = false;
+    EXPECT_TRUE(first.decide(world, id).empty());
+    perform(profiler_at(id, 0), id, NativeKind::profile_commit);
+    EXPECT_TRUE(wants<Profile>(first.decide(world, id))) << "its bond is locked";
+    for (std::size_t i = 1; i < kAsked; ++i) perform(profiler_at(id, i), id, NativeKind::profile_commit);
+    perform(first, id, NativeKind::profile_reveal);
+}
+
+TEST_F(DecideProfiler, commits_once_until_the_last_block_of_the_window) {
+    const auto id = drawn();
+    const Actor first = profiler_at(id, 0);
+    EXPECT_FALSE(sends_kind(first, id, NativeKind::profile_reveal));
+    perform(first, id, NativeKind::profile_commit);
+    EXPECT_TRUE(sends(first, id).empty());
+    EXPECT_TRUE(wants<Profile>(first.decide(world, id))) << "what it shows later is kept";
+    expect_ends_at(profiler_at(id, 1), id, NativeKind::profile_commit, world.task(id).deadline, "task.deadline_passed");
+    EXPECT_FALSE(wants<Profile>(profiler_at(id, 1).decide(world, id))) << "too late to measure anything";
+    EXPECT_TRUE(wants<Profile>(first.decide(world, id))) << "it must show it once the deadline was ticked";
+}
+
+TEST_F(DecideProfiler, leaves_alone_what_is_not_worth_its_while) {
+    const auto id = drawn();
+    Actor actor = verifier(profiler(id, 0), truth);
+    const auto declines = [&](bool covers, const Uint256& gas_price) -> std::string {
+        actor.covers_profile = covers;
+        actor.gas_price = gas_price;
+        const auto actions = actor.decide(world, id);
+        EXPECT_EQ(wants<Profile>(actions), covers);
+        for (const auto& action : actions)
+            if (const auto* const declined = std::get_if<Decline>(&action)) return declined->reason;
+        return {};
+    };
+    const Task task = world.task(id);
+    const Uint256 fee = chain::market::profiler_fee(task);
+    EXPECT_EQ(declines(true, 0), "");
+    EXPECT_EQ(declines(false, 0), "the bond does not cover a profile beside others");
+    EXPECT_EQ(declines(false, fee), "pays a profiler less than its transactions cost");
+    EXPECT_EQ(declines(true, fee), "") << "it was begun when gas was cheaper";
+    EXPECT_TRUE(reason_not_to_profile(actor.me, task, fee / kProfileGas).empty());
+    EXPECT_FALSE(reason_not_to_profile(actor.me, task, fee / kProfileGas + Uint256(1)).empty());
+    actor.me.bid_price = task.spec.money.price_cap;
+    EXPECT_TRUE(reason_not_to_profile(actor.me, task, 0).empty());
+    actor.me.bid_price = task.spec.money.price_cap + Uint256(1);
+    EXPECT_EQ(declines(false, 0), "pays a profiler less than this worker's price");
+    actor.me.max_memory_mib = 1;
+    EXPECT_EQ(declines(false, 0), "needs more memory than allowed");
+    // What it has found or committed to it goes on with.
+    Actor found = profiler_at(id, 0);
+    found.covers_profile = false;
+    found.gas_price = fee;
+    perform(found, id, NativeKind::profile_commit);
+    EXPECT_TRUE(wants<Profile>(found.decide(world, id)));
+}
+
+TEST_F(DecideProfiler, shows_what_it_has_committed_to_when_all_have) {
+    const auto id = drawn();
+    std::vector<Actor> all;
+    for (std::size_t i = 0; i < kAsked; ++i) all.push_back(profiler_at(id, i));
+    perform(all[0], id, NativeKind::profile_commit);
+    perform(all[1], id, NativeKind::profile_commit);
+    EXPECT_FALSE(sends_kind(all[0], id, NativeKind::profile_reveal)) << "not all have";
+    perform(all[2], id, NativeKind::profile_commit);
+    ASSERT_TRUE(world.task(id).profiling.revealing);
+    perform(all[0], id, NativeKind::profile_reveal);
+    EXPECT_TRUE(all[0].decide(world, id).empty());
+    perform(all[1], id, NativeKind::profile_reveal);
+    // Something else than it has committed to, as of another draw.
+    Actor other = all[2];
+    other.profiled = all[1].profiled;
+    EXPECT_TRUE(sends(other, id).empty());
+    expect_ends_at(all[2], id, NativeKind::profile_reveal, world.task(id).deadline, "task.deadline_passed");
+}
+
+TEST_F(DecideProfiler, ticks_when_windows_are_over) {
+    const auto id = drawn();
+    perform(profiler_at(id, 0), id, NativeKind::profile_commit);
+    EXPECT_FALSE(sends_kind(ticker_, id, NativeKind::tick));
+    while (!sends_kind(ticker_, id, NativeKind::tick)) world.skip(1);
+    EXPECT_GE(world.market_ms() + 1, world.deadline(id));
+    perform(ticker_, id, NativeKind::tick);
+    EXPECT_EQ(world.task(id).reason, "profilers_silent") << "nobody could check one alone";
+}
+
+TEST_F(DecideProfiler, ticks_when_profiles_are_not_shown) {
+    const auto id = drawn();
+    for (std::size_t i = 0; i < kAsked; ++i) perform(profiler_at(id, i), id, NativeKind::profile_commit);
+    EXPECT_FALSE(sends_kind(ticker_, id, NativeKind::tick));
+    while (!sends_kind(ticker_, id, NativeKind::tick)) world.skip(1);
+    perform(ticker_, id, NativeKind::tick);
+    EXPECT_EQ(world.task(id).reason, "profilers_silent");
+    EXPECT_EQ(world.task(id).slashes.size(), kAsked);
 }
 
 // --- Everybody -------------------------------------------------------------------------------------------------------

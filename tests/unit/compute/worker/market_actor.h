@@ -86,6 +86,9 @@ public:
         const std::uint64_t later_ms = ahead == 0 ? 0 : (ahead + 1) * world.block_ms - 1;
         View view{height, world.market_ms() + later_ms, live, {true, {}}, trained(live), {}, {}, {}, true, {}};
         view.kept = kept;
+        view.profiled = profiled;
+        view.covers_profile = covers_profile;
+        view.gas_price = gas_price;
         const bool drawn = !live.claim.verify_beacon.is_zero();
         if (drawn) view.report.finding = report_of(live, me.address, *claim_, published);
         if (drawn && published != nullptr) view.watch.finding = watch_of(live, *claim_, *published);
@@ -105,10 +108,14 @@ public:
     Me me;
     const History* published = nullptr;  // the solver's history, for those who look for a lie in it
     Kept kept;                           // as a custodian
-    bool knows_probes = true;            // what reports have revealed was asked for
+    Profiled profiled;                   // as a profiler
+    bool covers_profile = true;
+    Uint256 gas_price;
+    bool knows_probes = true;  // what reports have revealed was asked for
 
 private:
     [[nodiscard]] Trained trained(const TaskClaim& live) const {
+        if (live.claim.state == ClaimState::none) return {};
         const Task& task = live.task;
         const auto stretch = chain::market::stretch_of(live);
         Trained trained;

@@ -234,6 +234,9 @@ TEST_F(SenderTest, answers_do_not_take_what_bonds_answer_for) {
     while (sender.send(next(NativeKind::data_answer, answer)) == Sender::Outcome::sent) ++sent;
     EXPECT_EQ(sent, 6);
     ++sent;  // a purpose of its own
+    const chain::types::ProfileCommitPayload profile{1, Hash32{{1}}};
+    EXPECT_NE(sender.send(next(NativeKind::profile_commit, profile)), Sender::Outcome::sent) << "nor is it promised";
+    ++sent;
     EXPECT_EQ(sender.send(next(NativeKind::task_abandon, chain::types::TaskIdPayload{1})), Sender::Outcome::sent);
 }
 

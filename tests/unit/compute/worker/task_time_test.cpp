@@ -44,6 +44,18 @@ TEST(TaskTime, is_enough_where_a_segment_takes_half_of_it) {
     EXPECT_EQ(verdict(1, {kSteps, 0}), "") << "there is nothing to train";
 }
 
+TEST(TaskTime, of_a_profile_is_its_window) {
+    const auto programs = tiny().programs(kSteps);
+    auto task = task_of(60);
+    task.spec.profiling.segments = 3;
+    task.spec.profiling.window_s = 76;
+    EXPECT_TRUE(check_profiling_time(programs, task, profile_of(0.1))) << "750 steps are 75 s";
+    task.spec.profiling.window_s = 74;
+    const Status checked = check_profiling_time(programs, task, profile_of(0.1));
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().to_string(), "worker.too_slow: the profile takes this machine 75 s, of 74 s");
+}
+
 TEST(TaskTime, of_a_stretch_is_that_of_its_steps) {
     const auto programs = tiny().programs(kSteps);
     const cost::Profile profile = profile_of(0.1);

@@ -1,4 +1,4 @@
-#include "compute/tolerance/sampling.h"
+#include "compute/tolerance/judge/sampling.h"
 
 #include <algorithm>
 
