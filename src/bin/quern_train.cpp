@@ -65,11 +65,23 @@ void declare(CLI::App& app, Options& options) {
     app.add_option("--threads", train.threads, "compute threads; 0: one per CPU")
         ->check(CLI::Range(0, 256))
         ->capture_default_str();
-    CLI::Option* tolerance = app.add_flag(
-        "--tolerance", train.tolerance.on,
-        "a task in tolerance mode (doc/tolerance.md): solvers train on what is fast; limits are profiled here first");
+    CLI::Option* tolerance = app.add_flag("--tolerance", train.tolerance.on,
+                                          "a task in tolerance mode (doc/tolerance.md): solvers train on what is fast; "
+                                          "limits are profiled here first, or "
+                                          "by --profilers");
     app.add_option("--loose", train.tolerance.loose, "parameters that are not compared")->needs(tolerance);
-    app.add_option("--profiled", train.tolerance.profiled, "segments that each backend of this machine is profiled on")
+    CLI::Option* profilers =
+        app.add_option(
+               "--profilers", train.terms.profilers,
+               "so many verifiers of the network, 3 to 16, find the limits, for a fee each (default: this machine "
+               "does)")
+            ->needs(tolerance)
+            ->excludes(local);
+    app.add_option("--profile-window", train.terms.profile_window_s, "seconds that they have for it")
+        ->capture_default_str()
+        ->needs(profilers);
+    app.add_option("--profiled", train.tolerance.profiled,
+                   "segments that each backend of this machine, or each of the profilers, 64 at most, is profiled on")
         ->check(CLI::Range(compute::tolerance::kMinProfiled, compute::tolerance::kMaxProfiled))
         ->capture_default_str()
         ->needs(tolerance);

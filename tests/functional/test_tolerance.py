@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Tolerance tasks on real processes: a solver that trains by libtorch is paid, one that trains otherwise than the task
-says is beaten, and one whose task has limits that nobody meets trains canonically."""
+says is beaten, and one whose task has limits that nobody meets trains canonically. Limits that profilers find: of all who
+were drawn, of one that is killed between its words, and of those that are left."""
 import glob
 import json
 import os
 import struct
 
 import framework
+from quern import events
 from quern.devnet import run
 from quern.market import TextJob
 from test_train import Run, Trains, WINDOWS
@@ -83,7 +85,7 @@ class Tolerance(framework.MarketTest, Trains):
         self.assertEqual(self.slashed(self.settled(number)), set())
         self.assertIn(f"in tolerance mode task={number} by=canonical", self.solver_log())
 
-    def by_one_command(self, name, movements):
+    def by_one_command(self, name, movements, *more):
         """What quern-train says of a task of 24 steps, and its options; a movement may be off by that factor."""
         self.workers(solver1="", whistleblower="")
         self.verifiers()
@@ -91,7 +93,7 @@ class Tolerance(framework.MarketTest, Trains):
         running = Run([*model, "--node", self.net.nodes[0].url, "--rpc-cookie", self.net.daemons[0].datadir + "/.cookie",
                        "--keystore", account.keystore, "--password-file", account.password_file, "--budget", "5qrn",
                        "--poll-ms", 200, "--tax", "0.01qrn", *WINDOWS, "--tolerance", "--interval", 3, "--steps", 24,
-                       "--range", movements, "--yes"])
+                       "--range", movements, "--yes", *more])
         self.assertEqual(running.end(), 0, running.said)
         return running, model
 
@@ -107,10 +109,160 @@ class Tolerance(framework.MarketTest, Trains):
         self.assertTrue(json.loads(run("quern-compile", "validate", model[5]))["valid"])
         self.assert_supply()
 
+    def test_one_command_leaves_the_limits_to_profilers(self):
+        running, model = self.by_one_command("profilers", 1000, "--profilers", 3, "--profile-window", 120)
+        number = running.last("submitted")["task"]
+        task = self.net.node.task_get(number)
+        self.assertEqual((task["stateName"], task["spec"]["profiling"]["profilers"]), ("settled", 3))
+        self.assertEqual(len(events.find(self.net.node, "ProfileCommitted", task=number)), 3)
+        self.assertNotIn("profiling", running.names())
+        # What it says: whether there are enough of them, what they cost, how far they are, what they found.
+        self.assertLess(running.names().index("verifiers"), running.names().index("price"))
+        self.assertEqual({name: running.last("verifiers")[name] for name in ("able", "asked", "needed")},
+                         {"able": 3, "asked": 3, "needed": 3})
+        price = running.last("price")
+        self.assertEqual(int(price["profilerFees"]["grains"]), 3 * int(price["profilerFee"]["grains"]))
+        self.assertEqual({each["drawn"] for each in running.events if each["event"] == "profilers"} - {0}, {3})
+        self.assertNotIn("progress", running.names()[:running.names().index("limits")])
+        l2, linf, *_ = struct.unpack("<7f", bytes.fromhex(task["profiling"]["limits"][2:]))
+        self.assertEqual((running.last("limits")["l2"], running.last("limits")["linf"]), (l2, linf))
+        self.assertTrue(running.last("result")["accepted"])
+        self.assertEqual(running.last("result")["stateRoot"], task["claim"]["finalRoot"])
+        self.assertTrue(json.loads(run("quern-compile", "validate", model[5]))["valid"])
+        self.assert_supply()
+
+    def test_one_command_sends_nothing_where_too_few_could_be_profilers(self):
+        account = self.net.accounts["submitter"]
+        before = self.net.node.eth_getBalance(account.address, "latest")
+        running = Run([*self.make_model("few", steps=60), "--node", self.net.nodes[0].url, "--keystore", account.keystore,
+                       "--password-file", account.password_file, "--budget", "5qrn", "--tolerance", "--interval", 3,
+                       "--steps", 24, "--profilers", 6, "--yes"])
+        self.assertEqual(running.end(), 1)
+        self.assertEqual(running.last("error")["name"], "train.too_few_profilers")
+        self.assertIn("4 of 6 profilers must agree, and 3 verifiers", running.last("error")["detail"])
+        self.assertNotIn("price", running.names())
+        self.assertEqual(self.net.node.eth_getBalance(account.address, "latest"), before)
+
     def test_a_result_says_that_a_claim_was_refused(self):
         running, _ = self.by_one_command("refused", 1)  # no movement but the median one
         self.assertFalse(running.last("result")["accepted"])
         self.assertEqual(self.slashed(self.net.node.task_get(running.last("submitted")["task"])), set())
+
+
+LEAST = 2**-18  # limit that there may be
+PROFILED = 8  # segments of a profile, the fewest there may be
+VERIFIERS = [f"verifier{index + 1}" for index in range(4)]
+
+
+class Profiling(framework.MarketTest):
+    accounts = {**framework.ACCOUNTS, "verifier4": 20}
+    bonds = [*framework.BONDS, ("verifier4", "verifier", 400)]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.profiled = TextJob(os.path.join(cls.directory, "profiled"), cls.net.node, framework.licence_texts()[:2], layers=1,
+                               d_model=32, context=32, batch=4, total_steps=PROFILED * SEGMENT,
+                               tolerance=(SEGMENT, PROFILED, None))
+
+    def submit_profiled(self, profilers, **windows):
+        return self.submit(PROFILED * (SEGMENT + 1), SEGMENT + 1, job=self.profiled, stride=SEGMENT + 1,
+                           profilers=profilers, profiled_segments=PROFILED, profile_window=120, range=1000, **windows)
+
+    def log_of(self, name):
+        with open(self.net.workers[name].log, errors="replace") as text:
+            return text.read()
+
+    def committed(self, number):
+        """The commitments of its profilers by their names."""
+        return {self.net.name_of(each["profiler"]): each["commitment"]
+                for each in events.find(self.net.node, "ProfileCommitted", task=number)}
+
+    def until_committed(self, number, names):
+        self.net.wait_until(lambda: names <= set(self.committed(number)), 120, f"{names} to commit")
+
+    def paid_for_profiles(self, number):
+        return {self.net.name_of(each["to"]) for each in events.find(self.net.node, "Paid", task=number)
+                if each["reason"] == "profiler_fee"}
+
+    def found(self, number):
+        """The task, once its limits are found."""
+        return self.net.wait_until(lambda: (lambda task: task if task["stateName"] != "profiling" else None)(
+            self.net.node.task_get(number)), 120, "limits")
+
+    def assert_limits(self, number, task):
+        """They are a data tensor of the task, which everybody has, and are of what was measured."""
+        limits = events.find(self.net.node, "LimitsFound", task=number)
+        self.assertEqual([each["limits"] for each in limits], [task["profiling"]["limits"]])
+        file = os.path.join(self.directory, "found.limits")
+        run("quern-cli", *self.net.node.cli, "content", "get", task["spec"]["dataRoots"][-2], file)
+        with open(file, "rb") as found:
+            content = found.read()
+        self.assertEqual("0x" + content.hex(), task["profiling"]["limits"])
+        l2, linf, moments, rest, loose, least, most = struct.unpack("<7f", content)
+        for limit in (l2, moments, rest):
+            self.assertGreaterEqual(limit, LEAST)
+        self.assertGreater(linf, LEAST)  # libtorch is off by more
+        self.assertLessEqual(l2, 1e-2 * 1.001)
+        self.assertEqual(loose, LEAST)
+        self.assertLess(0, least)
+        self.assertLess(least, most)
+
+    def test_limits_are_found_trained_within_and_paid_for(self):
+        self.workers(solver1="", whistleblower="", **dict.fromkeys(VERIFIERS, ""))
+        number = self.submit_profiled(3)
+        self.assertEqual(int(self.net.node.task_get(number)["spec"]["dataRoots"][-2], 16), 0)
+        task = self.settled(number)
+        self.assertEqual(self.slashed(task), set())
+        self.assertEqual(self.disputes(task), [])
+        self.assert_limits(number, task)
+        self.assertEqual(len(self.paid_for_profiles(number)), 3)
+        self.assertEqual(self.paid_for_profiles(number), set(self.committed(number)))
+        self.assertNotEqual(int(task["claim"]["claimedContent"], 16), 0)
+        self.assertNotIn("canonical", self.log_of("solver1"))
+
+    def test_one_that_is_killed_after_its_commitment_shows_what_it_has_committed_to(self):
+        self.workers(solver1="", **dict.fromkeys(VERIFIERS[:3], ""))
+        number = self.submit_profiled(4)
+        self.until_committed(number, set(VERIFIERS[:3]))
+        self.net.workers["verifier1"].kill()
+        self.workers(verifier4="")
+        self.net.wait_until(lambda: self.net.node.task_get(number)["profiling"]["revealing"], 120, "all to commit")
+        self.workers(verifier1="")
+        restarted = self.net.workers["verifier1"].log_start
+        task = self.settled(number)
+        self.assert_limits(number, task)
+        self.assertEqual(self.paid_for_profiles(number), set(VERIFIERS))
+        said = self.log_of("verifier1")[restarted:]
+        self.assertIn("profile is there", said)
+        self.assertNotIn("profiling begins", said)
+        self.assertEqual(self.slashed(task), set())
+
+    def test_one_whose_operator_does_not_want_to_is_left_out_until_he_does(self):
+        self.workers(solver1="", verifier4="--no-profiling", **dict.fromkeys(VERIFIERS[:3], ""))
+        number = self.submit_profiled(4)
+        self.until_committed(number, set(VERIFIERS[:3]))
+        self.assertNotIn(f"profiling begins task={number}", self.log_of("verifier4"))
+        self.net.workers["verifier4"].kill()
+        self.workers(verifier4="")
+        self.assertEqual(self.slashed(self.settled(number)), set())
+        self.assertEqual(self.paid_for_profiles(number), set(VERIFIERS))
+
+    def test_one_that_stays_dead_loses_and_the_others_find_the_limits(self):
+        self.workers(solver1="", verifier4="")
+        before = self.bond("verifier4")
+        number = self.submit_profiled(4, verify_s=20)
+        self.until_committed(number, {"verifier4"})
+        self.net.workers["verifier4"].kill()
+        self.workers(**dict.fromkeys(VERIFIERS[:3], ""))
+        task = self.found(number)
+        self.assertEqual(task["stateName"], "open", task["reason"])
+        self.assert_limits(number, task)
+        self.assertEqual(self.slashed(task), {("verifier4", "no_reveal")})
+        self.assertEqual(self.paid_for_profiles(number), set(VERIFIERS[:3]))
+        self.assertLess(self.bond("verifier4")[0], before[0])
+        self.workers(verifier4="")  # for what it is drawn for later
+        self.settled(number)
 
 
 if __name__ == "__main__":

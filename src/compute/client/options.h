@@ -49,6 +49,11 @@ struct TrainOptions {
     std::size_t threads = 0;
 };
 
+// Whether the limits are found by profilers of the chain, and not on this machine.
+[[nodiscard]] inline bool is_profiled_there(const TrainOptions& options) {
+    return options.tolerance.on && !options.local && options.terms.profilers != 0;
+}
+
 // `data` is an object without "event"; `text` is for people and may be empty.
 struct Event {
     std::string_view name;

@@ -4,10 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "chain/market/work.h"
 #include "chain/types/abi.h"
 #include "chain/types/json_codec.h"
+#include "compute/client/profilers.h"
 #include "wallet/amount.h"
 
 namespace quern::compute::client {
@@ -198,6 +200,20 @@ Expected<std::vector<PastCheckpoint>> read_checkpoints(const json::Value& logs) 
     return past;
 }
 
+void Follower::tell_of_profilers(const Look& look, std::vector<Event>& news) {
+    if (look.task.state == types::TaskState::profiling) {
+        Event event = profilers_event(look.task, look.market_ms);
+        json::Value counts = event.data;
+        counts.erase("leftS");
+        if (std::string now = counts.dump(); std::exchange(told_of_profilers_, now) != now)
+            news.push_back(std::move(event));
+        return;
+    }
+    if (told_limits_) return;
+    if (auto event = found_limits_event(look.task)) news.push_back(std::move(*event));
+    told_limits_ = true;
+}
+
 std::vector<Event> Follower::take(const Look& look, std::uint64_t now_ms) {
     std::vector<Event> news;
     const std::string state = state_of(look);
@@ -214,6 +230,8 @@ std::vector<Event> Follower::take(const Look& look, std::uint64_t now_ms) {
         state_ = state;
         round_ = look.task.round;
     }
+    tell_of_profilers(look, news);
+    if (look.task.state == types::TaskState::profiling) return news;
     progress_.take(step_of(look), loss_of(look), now_ms);
     if (told_ == progress_.step()) return news;
     told_ = progress_.step();

@@ -51,6 +51,7 @@ struct Look {
     chain::types::Task task;
     chain::types::Claim claim;  // the first that is not settled, after the end the last one
     std::optional<chain::types::Claim> next;
+    std::optional<std::uint64_t> market_ms;  // of the newest block, where somebody asked
 };
 // Errors: train.bad_answer (busy: the node's fault).
 [[nodiscard]] Expected<Look> read_look(const json::Value& task);
@@ -85,11 +86,15 @@ public:
     [[nodiscard]] std::vector<Event> take(const Look& look, std::uint64_t now_ms);
 
 private:
+    void tell_of_profilers(const Look& look, std::vector<Event>& news);
+
     const Job* job_;
     Progress progress_;
     std::string state_;
     std::optional<std::uint32_t> round_;
     std::optional<std::uint64_t> told_;  // the step
+    std::string told_of_profilers_;      // how far they were, but for the time left
+    bool told_limits_ = false;
 };
 
 }  // namespace quern::compute::client

@@ -2,13 +2,16 @@
 
 #include "base/fs.h"
 #include "compute/client/training.h"
+#include "compute/core/profiling.h"
 #include "compute/program/state_file.h"
 #include "compute/worker/task_inputs.h"
+#include "crypto/content_id.h"
 #include "crypto/merkle.h"
 
 namespace quern::compute::client {
 namespace {
 
+namespace core = compute::core;
 namespace types = chain::types;
 
 // Of a state that is fetched: it is the user's own.
@@ -24,7 +27,11 @@ bool has_content(const std::string& path, const Bytes& content) {
 }  // namespace
 
 Status check_task(const types::Task& task, const types::TaskSubmitPayload& spec) {
-    if (types::encode_record(task.spec) == types::encode_record(spec)) return {};
+    types::TaskSubmitPayload submitted = spec;
+    // Profilers have found the limits that it left to them.
+    if (core::is_profiled(spec) && !task.profiling.limits.empty() && spec.data_roots.size() >= 2)
+        submitted.data_roots[spec.data_roots.size() - 2] = crypto::content_id_of(task.profiling.limits);
+    if (types::encode_record(task.spec) == types::encode_record(submitted)) return {};
     return fail(kNotTheTask, "task " + std::to_string(task.id) + " of the node's chain is not the one of the job file");
 }
 

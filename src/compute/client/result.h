@@ -11,8 +11,8 @@ namespace quern::compute::client {
 
 inline constexpr std::string_view kNotTheTask = "train.other_task";
 
-// That the task is the one that was submitted: its specification byte by byte. Error: train.other_task (the node is of
-// another chain).
+// That the task is the one that was submitted: its specification byte by byte, but for the root of limits that
+// profilers have found since. Error: train.other_task (the node is of another chain).
 [[nodiscard]] Status check_task(const chain::types::Task& task, const chain::types::TaskSubmitPayload& spec);
 // That the record of the settled task (proof_get) is about this specification: submission, plan, initial state, data;
 // and that it ends where the claim does. Error: train.wrong_proof.

@@ -90,6 +90,10 @@ Expected<Tolerant> plan_tolerance(const TrainOptions& options, const tensor::Pro
     if (options.local) return task;
     task.terms = options.tolerance.terms.of(task.segments);
     QUERN_CHECK(tolerance::check_terms(task.terms));
+    if (is_profiled_there(options)) {
+        task.is_profiled = true;
+        return task;
+    }
     QUERN_TRY(task.limits, limits_path(options, training, task, folder));
     if (fs::exists(task.limits)) {
         QUERN_TRY(const Bytes kept, fs::read_file(task.limits, tolerance::kLimitBytes));

@@ -18,8 +18,9 @@ struct Tolerant {
     std::uint64_t k = 0;         // steps of a segment, without the judging one
     std::uint64_t segments = 0;  // of the whole training
     tolerance::Terms terms;
-    std::string limits;        // file of the last but one data tensor; of a training of this machine none
-    bool is_profiled = false;  // whether it holds limits
+    std::string limits;        // file of the last but one data tensor; none where profilers of the chain find them, and
+                               // of a training of this machine
+    bool is_profiled = false;  // it holds limits, or there is none to make
 };
 
 // `steps` of the training, in segments of the interval that the options give, else of the default one; a tranche is

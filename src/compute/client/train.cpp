@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "chain/types/json_codec.h"
 #include "compute/client/local.h"
+#include "compute/client/profilers.h"
 #include "compute/client/progress.h"
 #include "compute/client/result.h"
 #include "compute/client/submission.h"
@@ -121,6 +122,7 @@ private:
             if (offer) return offer;
         }
         QUERN_TRY(Offer offer, within(budget));
+        QUERN_CHECK(look_for_profilers(offer, account));
         tell_price(offer);
         if (!options_.yes) {
             QUERN_TRY(const bool agreed, console_.ask("Submit for at most " + in_qrn(offer.most) + " QRN? [y/N] "));
@@ -128,6 +130,18 @@ private:
         }
         agreed_ = offer.most;
         return offer;
+    }
+
+    // Whether the chain has as many verifiers as must agree: without them the task costs its fee and ends.
+    Status look_for_profilers(const Offer& offer, const types::Address& account) {
+        const types::ProfilingTerms& terms = offer.spec.profiling;
+        if (terms.profilers == 0) return {};
+        QUERN_TRY(const json::Value bonds, node_.call("stake_roles", json::Value::array({"verifier"})));
+        const Uint256& bond = offer.price.profiler_bond;
+        QUERN_TRY(const std::size_t able, count_able(bonds, bond, account));
+        QUERN_CHECK(check_able(terms, able, bond));
+        console_.tell(able_event(terms, able, bond, offer.price.escrow.profiler_fee));
+        return {};
     }
 
     // Price, question, contents, and the signed transaction on disk: nothing of it is on the chain yet.
@@ -152,10 +166,9 @@ private:
         told.set("fee", offer.fee.to_decimal());
         told.set("most", offer.most.to_decimal());
         console_.tell({"price", std::move(told),
-                       "at most " + in_qrn(offer.most) + " QRN: reward " + in_qrn(escrow.reward) + ", verifiers " +
-                           in_qrn(escrow.verifier_fees) + ", custodians " + in_qrn(escrow.custody_fees) + ", tax " +
-                           in_qrn(escrow.tax) + ", deposit " + in_qrn(escrow.storage_deposit) + ", fee " +
-                           in_qrn(offer.fee) + "; what is not used comes back"});
+                       "at most " + in_qrn(offer.most) + " QRN: reward " + in_qrn(escrow.reward) + ", " +
+                           wallet::other_parts(escrow) + ", fee " + in_qrn(offer.fee) +
+                           "; what is not used comes back"});
     }
 
     Status upload(const Training& training) {
@@ -272,16 +285,27 @@ private:
         if (value.is_null())
             return fail("train.task_unknown", "the node does not know task " + std::to_string(task) +
                                                   ": it is deleted some time after its end, or this is another chain");
-        return read_look(value);
+        QUERN_TRY(Look look, read_look(value));
+        if (look.task.state == types::TaskState::profiling) look.market_ms = market_time();
+        return look;
+    }
+
+    // For the time left alone.
+    std::optional<std::uint64_t> market_time() {
+        const auto answer = node_.call("quern_marketTime", json::Value::array());
+        if (!answer) return std::nullopt;
+        const auto ms = answer->get_u64("marketMs");
+        return ms ? std::optional(*ms) : std::nullopt;
     }
 
     Status ended(JobFile& file, const Look& look) {
         Job job = *file.job();
         job.stage = stage::kEnded;
         QUERN_CHECK(file.save(job));
-        const std::string detail = "task " + std::to_string(look.task.id) + ": " + look.task.reason + "; refunded " +
-                                   in_qrn(refunded(look)) + " QRN, paid " + in_qrn(paid(look, job.escrow)) +
-                                   ", the deposit of " + in_qrn(look.task.deposit) +
+        const std::string detail = "task " + std::to_string(look.task.id) + ": " + look.task.reason +
+                                   advice_without_limits(look.task) + "; refunded " + in_qrn(refunded(look)) +
+                                   " QRN, paid " + in_qrn(paid(look, job.escrow)) + ", the deposit of " +
+                                   in_qrn(look.task.deposit) +
                                    " comes when the task is deleted. To submit anew remove " + file.path();
         if (look.task.state == types::TaskState::expired) return fail("train.task_expired", detail);
         if (look.task.state == types::TaskState::cancelled) return fail("train.task_cancelled", detail);
@@ -321,7 +345,8 @@ private:
             if (!accepted)
                 text +=
                     "; a claim was not within the limits, from there on the solver trained canonically: where the "
-                    "model is noisier than its first segments, --allow-l2 and the like make limits wider";
+                    "model is noisier than its first segments, --allow-l2 and the like make limits wider, and where "
+                    "it moves by much less or more, --range";
         }
         if (!look.task.held.is_zero())
             text += "; " + in_qrn(look.task.held) + " is held for the solver: quern-wallet accept --task " +

@@ -104,7 +104,7 @@ constexpr const char* kInitial = "init.safetensors";
 std::string program_name(std::size_t i) { return std::string("program-").append(std::to_string(i)).append(".bin"); }
 
 // Makes of the training the two programs of a judged task, its first state and its terms. Limits that are to be
-// profiled, and those of a training of this machine, which nobody judges, are zeros so far.
+// profiled here, and those of a training of this machine, which nobody judges, are zeros so far.
 Expected<Tolerant> make_tolerant(const TrainOptions& options, program::TrainingPrograms& built, std::uint64_t steps,
                                  tensor::State& initial, wallet::SpecOptions& files, Staged& staged,
                                  const std::string& folder, const Console* console, std::uint64_t memory) {
@@ -115,7 +115,12 @@ Expected<Tolerant> make_tolerant(const TrainOptions& options, program::TrainingP
     QUERN_TRY(initial, tolerance::judge::first_state(made.programs, initial));
     built.programs = {{made.programs.training, {}}, {made.programs.judge, {}}};
     files.body = made.programs.body(made.k, made.segments);
-    files.data.push_back(made.limits);
+    if (is_profiled_there(options)) {
+        files.profiled_segments = static_cast<std::uint32_t>(options.tolerance.profiled);
+        files.tolerance = options.tolerance.terms;
+    } else {
+        files.data.push_back(made.limits);
+    }
     if (!made.is_profiled) {
         QUERN_TRY(files.data.back(), staged.write("limits.f32", tolerance::encode_limits({}), true));
     }

@@ -5,6 +5,7 @@
 
 #include "chain/types/native_tx.h"
 #include "compute/client/local.h"
+#include "compute/client/result.h"
 #include "compute/program/safetensors.h"
 #include "compute/program/state_file.h"
 #include "crypto/content_id.h"
@@ -191,6 +192,35 @@ TEST_F(ToleranceTest, says_what_it_cannot_make) {
     model.insert(model.size() - 1, R"(,"accumulate":2)");
     options_.model = write("accumulates.json", as_bytes(model));
     EXPECT_EQ(error().name, "train.accumulates");
+}
+
+TEST_F(ToleranceTest, leaves_the_limits_to_profilers) {
+    options_.terms.profilers = 5;
+    options_.terms.profile_window_s = 77;
+    options_.tolerance.terms.range = 32;
+    const auto training = prepare();
+    ASSERT_TRUE(training) << training.error().to_string();
+    EXPECT_EQ(made_, 0) << "nothing is profiled here";
+    EXPECT_TRUE(training->made_data().empty());
+    const auto& spec = training->spec;
+    EXPECT_EQ(spec.profiling.profilers, 5U);
+    EXPECT_EQ(spec.profiling.segments, options_.tolerance.profiled);
+    EXPECT_EQ(spec.profiling.window_s, 77U);
+    EXPECT_EQ(spec.profiling.range, 0x42000000U);
+    ASSERT_EQ(spec.data_roots.size(), 3U);
+    EXPECT_FALSE(spec.data_roots[0].is_zero());
+    EXPECT_TRUE(spec.data_roots[1].is_zero());
+    EXPECT_TRUE(spec.data_roots[2].is_zero());
+    // Once they are found the task names them, and is the one that was submitted.
+    chain::types::Task task;
+    task.spec = spec;
+    EXPECT_TRUE(check_task(task, spec));
+    task.profiling.limits = tolerance::encode_limits({});
+    EXPECT_EQ(check_task(task, spec).error().name, kNotTheTask);
+    task.spec.data_roots[1] = crypto::content_id_of(task.profiling.limits);
+    EXPECT_TRUE(check_task(task, spec));
+    task.spec.data_roots[0] = crypto::content_id_of(task.profiling.limits);
+    EXPECT_EQ(check_task(task, spec).error().name, kNotTheTask);
 }
 
 TEST_F(ToleranceTest, trains_here_by_the_fastest_backend) {
