@@ -16,7 +16,8 @@
 #   kills     a node under full load, killed 100 times
 #   attacks   the corpus of attacks (contrib/attacks.sh); in brief two of them
 #   links     a solver behind 10 Mbit/s whose state of 51 MB three verifiers need (root)
-#   models    GPT-2's smallest model, 124 million parameters: trained, replayed, a lie in it played to its leaf (12 GB)
+#   models    GPT-2's smallest model, 124 million parameters, of an architecture and of an ONNX file as Hugging Face names
+#             it: trained, replayed, a lie in it played to its leaf (12 GB)
 #   steps     a training of a million steps: what its solver keeps
 #   arith     ten million random cases of the arithmetic: all backends of this machine, and NEON under qemu
 #   compilers state roots of g++ and of clang++ after 1,000 steps of three models
@@ -24,7 +25,7 @@
 # Each prints a row for doc/long-runs.md when it ends. Ends with "N passed, N failed".
 set -uo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h|--help) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
+case "${1:-}" in -h|--help) sed -n '2,26s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 brief=0
 if [ "${1:-}" = --brief ]; then brief=1; shift; fi
 all=(tidy tsan fuzz mutate games sim market tasks kills attacks links models steps arith compilers docs)
