@@ -1,0 +1,9 @@
+#include "vm/tensor/cuda/launch.cuh"
+
+namespace quern::vm::tensor::cuda {
+
+cudaError_t launch_product(const Ways<ByteProduct>& kernel, cudaStream_t stream) {
+    return std::visit([&](const auto& each) { return launch(each, stream); }, kernel);
+}
+
+}  // namespace quern::vm::tensor::cuda

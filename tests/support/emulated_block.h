@@ -1,0 +1,77 @@
+// Runs the kernels of vm/tensor/cuda on the processor: block after block, in each the threads one after the other
+// between two barriers. A barrier that is missing shows where the order of the threads changes what comes out: run each
+// kernel in all orders. Shared memory and what threads keep hold rubbish at first. Used by one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "vm/tensor/cuda/kernels.h"
+
+namespace quern::test {
+
+enum class ThreadOrder : std::uint8_t { ascending, descending, mixed };
+inline constexpr std::array<ThreadOrder, 3> kThreadOrders{ThreadOrder::ascending, ThreadOrder::descending,
+                                                          ThreadOrder::mixed};
+
+template <unsigned kThreads, class Shared>
+class EmulatedBlock {
+public:
+    template <class T>
+    class Private {
+    public:
+        Private() : values_(kThreads) { std::memset(static_cast<void*>(values_.data()), 0xa5, kThreads * sizeof(T)); }
+        T& operator[](unsigned thread) { return values_[thread]; }
+
+    private:
+        std::vector<T> values_;
+    };
+
+    EmulatedBlock(std::uint64_t index, ThreadOrder order) : index_(index), shared_(std::make_unique<Shared>()) {
+        std::memset(static_cast<void*>(shared_.get()), 0xa5, sizeof(Shared));
+        for (unsigned i = 0; i < kThreads; ++i) {
+            order_[i] = order == ThreadOrder::descending ? kThreads - 1 - i : i;
+        }
+        // Some permutation that keeps no neighbours together: kThreads is a power of two, the factor odd.
+        if (order == ThreadOrder::mixed)
+            for (unsigned i = 0; i < kThreads; ++i) order_[i] = (i * 77 + 13) % kThreads;
+        static_assert((kThreads & (kThreads - 1)) == 0);
+    }
+
+    [[nodiscard]] std::uint64_t index() const { return index_; }
+    template <class F>
+    void each(const F& f) const {
+        for (const unsigned thread : order_) f(thread);
+    }
+    template <class F>
+    void alone(const F& f) const {
+        each(f);
+    }
+    template <class T>
+    T& shared() const {
+        return *shared_;
+    }
+
+private:
+    std::uint64_t index_;
+    std::array<unsigned, kThreads> order_{};
+    std::unique_ptr<Shared> shared_;
+};
+
+template <class Kernel>
+void emulate(const Kernel& kernel, ThreadOrder order) {
+    const std::uint64_t blocks = kernel.blocks();
+    for (std::uint64_t i = 0; i < blocks; ++i) {
+        EmulatedBlock<Kernel::kThreads, typename Kernel::Shared> block(
+            order == ThreadOrder::descending ? blocks - 1 - i : i, order);
+        kernel(block);
+    }
+}
+inline void emulate(const vm::tensor::cuda::AnyKernel& kernel, ThreadOrder order) {
+    visit_kernel(kernel, [&](const auto& each) { emulate(each, order); });
+}
+
+}  // namespace quern::test
