@@ -26,12 +26,11 @@ constexpr const char* kProgram = "quern-worker";
 
 Expected<arith::Backend> backend_named(const std::string& name) {
     if (name == "auto") return arith::best_backend();
-    for (const auto backend : arith::kBackends)
-        if (arith::name(backend) == name) {
-            if (!arith::available(backend)) return fail("worker.backend_unavailable", name);
-            return backend;
-        }
-    return fail("worker.unknown_backend", name + "; known: auto, soft, scalar, avx2, avx512, vnni, neon");
+    const auto backend = arith::find_backend(name);
+    if (!backend)
+        return fail("worker.unknown_backend", name + "; known: auto, soft, scalar, avx2, avx512, vnni, neon, cuda");
+    QUERN_CHECK(vm::tensor::check_backend(*backend));
+    return *backend;
 }
 
 struct Raw {  // what has to be translated after parsing
@@ -115,7 +114,9 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
                    "hold them up")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
-    app.add_option("--backend", raw.backend, "auto, soft, scalar, avx2, avx512, vnni or neon; all give the same bits")
+    app.add_option("--backend", raw.backend,
+                   "auto, soft, scalar, avx2, avx512, vnni, neon, or cuda: whole steps on the first graphics "
+                   "processor; all give the same bits")
         ->capture_default_str();
     app.add_option(
            "--check-segments", options.check_segments,

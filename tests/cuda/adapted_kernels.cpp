@@ -73,14 +73,16 @@ void elementwise(ElementOp op, std::size_t n, const u32* a, std::size_t stride_a
     cuda::Elementwise kernel;
     kernel.op = op;
     kernel.immediate = immediate;
-    kernel.dims[cuda::kDims - 1] = static_cast<u32>(n);
+    kernel.count = static_cast<u32>(n);
     kernel.out = call.put_output(out, n);
     const auto* info = vm::tensor::arith::find_element_op(op);
+    kernel.arity = info == nullptr ? 0 : info->arity;
     const u32* const from[] = {a, b, c};
     const std::size_t strides[] = {stride_a, stride_b, stride_c};
-    for (unsigned o = 0; info != nullptr && o < info->arity; ++o) {
-        kernel.operands[o] = from[o] == out ? kernel.out : call.put(from[o], strides[o] == 0 ? 1 : n);
-        kernel.strides[o][cuda::kDims - 1] = static_cast<cuda::i64>(strides[o]);
+    for (unsigned o = 0; o < kernel.arity; ++o) {
+        kernel.operands[o].data = from[o] == out ? kernel.out : call.put(from[o], strides[o] == 0 ? 1 : n);
+        kernel.operands[o].layout =
+            cuda::merged({1, 1, 1, kernel.count}, {0, 0, 0, static_cast<cuda::i64>(strides[o])});
     }
     call.run(kernel);
     call.finish();

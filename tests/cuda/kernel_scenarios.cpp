@@ -38,6 +38,7 @@ SomeLayout some_layout(const u32 (&dims)[cuda::kDims], bool repeats, Random& ran
         made.words += static_cast<u64>(stride) * (dims[axis] - 1);
         stride = stride * dims[axis] + random.below(2);
     }
+    if (random.below(2) == 0) made.layout = cuda::merged(made.layout.dims, made.layout.strides);
     return made;
 }
 
@@ -76,15 +77,13 @@ Scenario elementwise_scenario(Random& random) {
     }
     made.arrays.push_back(some_words(count_of(dims), random));
     const u32 immediate = random.below(1000);
-    made.kernels = [=, op = info.op, dims = layouts[0]](const Pointers& at) -> Kernels {
+    made.kernels = [=, op = info.op, count = count_of(dims)](const Pointers& at) -> Kernels {
         cuda::Elementwise kernel;
         kernel.op = op;
         kernel.immediate = immediate;
-        std::copy_n(dims.dims, cuda::kDims, kernel.dims);
-        for (std::size_t o = 0; o < layouts.size(); ++o) {
-            kernel.operands[o] = at[o];
-            std::copy_n(layouts[o].strides, cuda::kDims, kernel.strides[o]);
-        }
+        kernel.count = static_cast<u32>(count);
+        kernel.arity = static_cast<u32>(layouts.size());
+        for (std::size_t o = 0; o < layouts.size(); ++o) kernel.operands[o] = {at[o], layouts[o]};
         kernel.out = at.back();
         return {kernel};
     };
@@ -95,7 +94,8 @@ Scenario elementwise_scenario(Random& random) {
 Scenario group_scenario(Random& random) {
     const u32 dims[] = {some_dim(random), some_dim(random), some_dim(random), 1 + random.below(200)};
     const u64 count = count_of(dims);
-    const u32 members = 1 + random.below(cuda::kMaxGroupValues);
+    const bool is_large = random.below(4) == 0;
+    const u32 members = 1 + random.below(is_large ? cuda::LargeGroup::kMaxValues : cuda::SmallGroup::kMaxValues);
     Scenario made;
     made.what = text("group of %u over %u %u %u %u", members, dims[0], dims[1], dims[2], dims[3]);
     std::vector<cuda::GroupMember> list(members);
@@ -113,16 +113,14 @@ Scenario group_scenario(Random& random) {
         list[m].immediate = random.below(1000);
         list[m].value = m;
         for (u32 o = 0; o < info.arity; ++o) {
-            cuda::GroupMember::Operand& operand = list[m].operands[o];
             if (m > 0 && random.below(2) == 0) {
-                operand.value = random.below(m);
+                list[m].values[o] = random.below(m);
                 continue;
             }
-            operand.is_dense = random.below(2);
             const SomeLayout layout = some_layout(dims, true, random);
-            operand.layout = layout.layout;
+            list[m].operands[o].layout = layout.layout;
             reads.push_back({m, o, made.arrays.size()});
-            made.arrays.push_back(some_words(operand.is_dense != 0 ? count : layout.words, random));
+            made.arrays.push_back(some_words(layout.words, random));
         }
         if (m + 1 == members || random.below(3) == 0) {
             writes.emplace_back(m, made.arrays.size());
@@ -143,11 +141,14 @@ Scenario group_scenario(Random& random) {
         return words;
     };
     made.kernels = [=](const Pointers& at) -> Kernels {
-        cuda::Group kernel;
-        kernel.members = reinterpret_cast<const cuda::GroupMember*>(at[described]);
-        kernel.member_count = members;
-        kernel.count = static_cast<u32>(count);
-        return {kernel};
+        const auto filled = [&](auto kernel) {
+            kernel.members = reinterpret_cast<const cuda::GroupMember*>(at[described]);
+            kernel.member_count = members;
+            kernel.count = static_cast<u32>(count);
+            return kernel;
+        };
+        if (is_large) return {filled(cuda::LargeGroup{})};
+        return {filled(cuda::SmallGroup{})};
     };
     return made;
 }

@@ -171,25 +171,21 @@ void measure(cuda::Device& device, unsigned& passed, unsigned& failed) {
         report(here.failure() == nullptr, here.failure() == nullptr ? line : std::string(what) + ": " + here.failure());
     };
     cuda::Elementwise element;
-    element.dims[2] = element.dims[3] = side;
-    element.operands[0] = x;
-    element.operands[1] = y;
-    for (unsigned o = 0; o < 2; ++o) {
-        element.strides[o][2] = side;
-        element.strides[o][3] = 1;
-    }
+    element.count = static_cast<u32>(count);
+    element.operands[0] = {x, cuda::merged({1, 1, side, side}, {0, 0, side, 1})};
+    element.operands[1] = {y, element.operands[0].layout};
     element.out = out;
     for (const arith::ElementOp op : {arith::ElementOp::add, arith::ElementOp::exp, arith::ElementOp::tanh}) {
         element.op = op;
-        if (op != arith::ElementOp::add) element.operands[1] = nullptr;
+        element.arity = arith::find_element_op(op)->arity;
         moved(std::string(arith::find_element_op(op)->name).c_str(), bytes * (op == arith::ElementOp::add ? 3 : 2),
               {element});
     }
     cuda::Copy copy;
     copy.from = x;
     copy.to = out;
-    copy.source = {{1, 1, side, side}, {0, 0, 1, side}};
-    copy.target = {{1, 1, side, side}, {0, 0, side, 1}};
+    copy.source = cuda::merged({1, 1, side, side}, {0, 0, 1, side});
+    copy.target = cuda::merged({1, 1, side, side}, {0, 0, side, 1});
     moved("transpose", 2 * bytes, {copy});
     cuda::SumLast last;
     last.rows.data = x;

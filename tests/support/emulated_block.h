@@ -5,8 +5,11 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "vm/tensor/cuda/kernels.h"
@@ -46,9 +49,15 @@ public:
     void each(const F& f) const {
         for (const unsigned thread : order_) f(thread);
     }
+    // Without a barrier: what a thread writes into shared memory here another one may read too early.
     template <class F>
     void alone(const F& f) const {
+        if constexpr (std::is_same_v<Shared, vm::tensor::cuda::NoShared>) return each(f);
+        const std::vector<unsigned char> before(bytes(), bytes() + sizeof(Shared));
         each(f);
+        if (std::memcmp(before.data(), bytes(), sizeof(Shared)) == 0) return;
+        std::fprintf(stderr, "a kernel writes shared memory without a barrier behind it\n");
+        std::abort();
     }
     template <class T>
     T& shared() const {
@@ -56,6 +65,8 @@ public:
     }
 
 private:
+    [[nodiscard]] const unsigned char* bytes() const { return reinterpret_cast<const unsigned char*>(shared_.get()); }
+
     std::uint64_t index_;
     std::array<unsigned, kThreads> order_{};
     std::unique_ptr<Shared> shared_;

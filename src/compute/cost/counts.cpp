@@ -113,6 +113,7 @@ Cut cut_of(Backend backend) {
             return {4, 6, 4, 2};
         case Backend::soft:
         case Backend::scalar:
+        case Backend::cuda:  // cuts no vectors
             break;
     }
     return {};

@@ -192,10 +192,8 @@ Expected<Profile> profile_from_json(std::string_view text) {
     QUERN_TRY(profile.key.setup.spins, value.get_bool("spins"));
     QUERN_TRY(const std::string_view version, value.get_string("version"));
     QUERN_TRY(profile.error, value.get_double("error"));
-    const auto known = std::find_if(vm::tensor::arith::kBackends.begin(), vm::tensor::arith::kBackends.end(),
-                                    [&](auto each) { return vm::tensor::arith::name(each) == backend; });
-    if (known == vm::tensor::arith::kBackends.end())
-        return fail("profile.bad_format", "backend " + std::string(backend));
+    const auto known = vm::tensor::arith::find_backend(backend);
+    if (!known) return fail("profile.bad_format", "backend " + std::string(backend));
     profile.key.processor = std::string(processor);
     profile.key.setup.backend = *known;
     profile.key.setup.threads = threads;

@@ -1,5 +1,7 @@
 #include "compute/worker/step_runner.h"
 
+#include "base/log.h"
+
 namespace quern::compute::worker {
 
 StepRunner::StepRunner(const core::TaskPrograms& programs, const vm::tensor::DataSource& data,
@@ -16,7 +18,13 @@ Alteration StepRunner::altered(const vm::tensor::State& state, std::uint64_t ste
 
 bool StepRunner::run(vm::tensor::State& state, std::uint64_t step) {
     if (altered(state, step)) return run_tapped(state, step, [](const vm::tensor::TappedNode&) {});
-    return executor(step).step(state, data_, seed_);
+    vm::tensor::Executor& runs = executor(step);
+    const bool is_done = runs.step(state, data_, seed_);
+    if (const Error* const failure = runs.device_failure(); failure != nullptr && !has_told_of_device_) {
+        has_told_of_device_ = true;
+        log::warning(log::Category::worker, "steps run on the processor step={} reason={}", step, failure->to_string());
+    }
+    return is_done;
 }
 
 bool StepRunner::run_tapped(vm::tensor::State& state, std::uint64_t step, const vm::tensor::Tap& tap) {

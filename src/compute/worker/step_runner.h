@@ -39,6 +39,7 @@ private:
     const vm::tensor::DataSource& data_;
     const vm::tensor::Tensor& seed_;
     FaultPlan fault_;
+    bool has_told_of_device_ = false;             // that failed
     std::deque<vm::tensor::Executor> executors_;  // by program: each keeps its plan and arena from step to step
 };
 

@@ -85,7 +85,7 @@ Status check_roles(const WorkerOptions& options) {
 
 Status run(const WorkerOptions& options, crypto::PrivateKey key, const std::atomic<bool>& stop) {
     QUERN_CHECK(check_roles(options));
-    if (!vm::tensor::arith::available(options.backend)) return fail("worker.backend_unavailable");
+    QUERN_CHECK(vm::tensor::check_backend(options.backend));
     QUERN_CHECK(vm::tensor::arith::check_floating_point_environment());
     QUERN_CHECK(fs::create_directories(options.datadir, 0700));
     QUERN_TRY(const auto lock, fs::LockFile::acquire(options.datadir + "/.lock"));

@@ -1,9 +1,11 @@
 #include "vm/tensor/executor.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/ensure.h"
 #include "crypto/tile_leaves.h"
+#include "vm/tensor/device_run.h"
 #include "vm/tensor/node_kernels.h"
 #include "vm/tensor/plan.h"
 
@@ -96,6 +98,7 @@ struct Executor::Impl {
     Impl(const Program& program_in, arith::Backend backend, ThreadPool* pool_in, const Cancellation* cancellation_in)
         : program(program_in),
           kernels(arith::kernels(backend)),
+          on_device(backend == arith::Backend::cuda),
           pool(pool_in),
           cancellation(cancellation_in),
           threads(pool_in == nullptr ? 1 : pool_in->size()) {}
@@ -103,12 +106,45 @@ struct Executor::Impl {
     // Plans and buffers are made for the first run that needs them. `next` is the state where the run changes it.
     const ExecutionPlan& prepare(PlanMode mode, const State& state, State* next, const DataSource& data,
                                  const Tensor& seed) {
+        const ExecutionPlan& made = plan_of(mode);
+        if (made.begins.empty()) arena.reserve(made.arena_words);
+        scratch.reserve(threads * made.scratch_blocks * kGroupBlock);
+        bind(made, state, next, data, seed);
+        return made;
+    }
+    const ExecutionPlan& plan_of(PlanMode mode) {
         std::unique_ptr<const ExecutionPlan>& made = plans[static_cast<std::size_t>(mode)];
         if (made == nullptr) made = std::make_unique<const ExecutionPlan>(make_plan(program, &kernels, mode));
-        if (made->begins.empty()) arena.reserve(made->arena_words);
-        scratch.reserve(threads * made->scratch_blocks * kGroupBlock);
-        bind(*made, state, next, data, seed);
         return *made;
+    }
+
+    // What step() gives; nullopt: there is no device, or not any more, and the state is as before.
+    std::optional<bool> step_on_device(State& state, const DataSource& data, const Tensor& seed) {
+        if (!on_device || device_failure) return std::nullopt;
+        const Expected<bool> done = run_on_device(state, data, seed);
+        if (done) return *done;
+        device_failure = done.error();
+        device_run = nullptr;
+        device = nullptr;
+        // What it was writing when it failed is neither state.
+        if (has_written) return give_up(state);
+        return std::nullopt;
+    }
+    Expected<bool> run_on_device(State& state, const DataSource& data, const Tensor& seed) {
+        has_written = false;
+        if (device == nullptr) {
+            std::string why;
+            device = cuda::open_device(why);
+            if (device == nullptr) return fail(cuda::is_built() ? "cuda.no_card" : "cuda.not_built", why);
+        }
+        if (device_run == nullptr)
+            device_run = std::make_unique<DeviceRun>(program, plan_of(PlanMode::step), *device, pool, cancellation);
+        QUERN_CHECK(device_run->load(state));
+        QUERN_TRY(const bool is_complete, device_run->step(data, seed));
+        if (!is_complete) return false;
+        has_written = true;
+        QUERN_CHECK(device_run->store(state, before_writing));
+        return true;
     }
 
     Tensor windows_of(const Node& node, const Tensor& index, const DataSource& data) {
@@ -273,6 +309,7 @@ struct Executor::Impl {
 
     const Program& program;
     const arith::Kernels& kernels;
+    const bool on_device;
     ThreadPool* const pool;
     const Cancellation* const cancellation;
     const std::size_t threads;
@@ -286,18 +323,41 @@ struct Executor::Impl {
     std::function<void(std::size_t slot)> before_writing;
     bool writes_state = false;
     bool has_written = false;  // some of it
+    std::unique_ptr<cuda::Device> device;
+    std::unique_ptr<DeviceRun> device_run;
+    std::optional<Error> device_failure;
 };
+
+Status check_backend(arith::Backend backend) {
+    if (backend != arith::Backend::cuda) {
+        if (arith::available(backend)) return {};
+        return fail("executor.backend_unavailable", std::string(arith::name(backend)));
+    }
+    std::string why;
+    if (!cuda::is_built()) return fail("cuda.not_built", "this build has no kernels for graphics processors");
+    if (cuda::open_device(why) == nullptr) return fail("cuda.no_card", why);
+    return {};
+}
 
 Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* pool, const Cancellation* cancellation)
     : impl_(std::make_unique<Impl>(program, backend, pool, cancellation)) {}
 
+Executor::Executor(const Program& program, std::unique_ptr<cuda::Device> device, ThreadPool* pool,
+                   const Cancellation* cancellation)
+    : Executor(program, arith::Backend::cuda, pool, cancellation) {
+    impl_->device = std::move(device);
+}
+
 Executor::~Executor() = default;
+
+const Error* Executor::device_failure() const { return impl_->device_failure ? &*impl_->device_failure : nullptr; }
 
 void Executor::set_before_writing(std::function<void(std::size_t slot)> hook) {
     impl_->before_writing = std::move(hook);
 }
 
 bool Executor::step(State& state, const DataSource& data, const Tensor& seed) {
+    if (const std::optional<bool> done = impl_->step_on_device(state, data, seed)) return *done;
     const ExecutionPlan& plan = impl_->prepare(PlanMode::step, state, &state, data, seed);
     return impl_->run_step(plan) || impl_->give_up(state);
 }

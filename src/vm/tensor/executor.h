@@ -9,6 +9,7 @@
 #include "base/cancellation.h"
 #include "base/thread_pool.h"
 #include "vm/tensor/arith/kernels.h"
+#include "vm/tensor/cuda/device.h"
 #include "vm/tensor/data.h"
 #include "vm/tensor/graph.h"
 #include "vm/tensor/tap.h"
@@ -35,17 +36,30 @@ using Alter = std::function<void(std::uint32_t node, Tensor& output)>;
 
 inline constexpr std::uint32_t kLastNode = 0xffffffff;
 
+// Whether executors run on this backend here. Errors: executor.backend_unavailable, cuda.not_built, cuda.no_card.
+[[nodiscard]] Status check_backend(arith::Backend backend);
+
 class Executor {
 public:
     // `program` must be valid and outlive the executor, as must `cancellation`. pool may be null (one thread),
-    // `cancellation` too (never).
+    // `cancellation` too (never). On the backend `cuda` whole steps run on the first card, from the first one on, which
+    // then holds arena, constants and state as well; tapped runs, and steps once the card has failed, on this
+    // processor.
     Executor(const Program& program, arith::Backend backend, ThreadPool* pool,
+             const Cancellation* cancellation = nullptr);
+    // The same on a device of the caller's.
+    Executor(const Program& program, std::unique_ptr<cuda::Device> device, ThreadPool* pool,
              const Cancellation* cancellation = nullptr);
     ~Executor();
 
+    // Why steps do not run on the card any more: cuda.not_built, cuda.no_card, cuda.too_little_memory, cuda.failed.
+    // Null: they do, or were never to.
+    [[nodiscard]] const Error* device_failure() const;
+
     // Runs end between two nodes once the cancellation is requested: false. Slots are written over as soon as nobody
     // reads what was there: the state that a cancelled step was given is as before, or where some of it was written
-    // over empty, so that nobody goes on with it. A window of data that the source has not ends a run in the same way.
+    // over empty, so that nobody goes on with it; so where a card failed while it gave the state back. A window of data
+    // that the source has not ends a run in the same way.
 
     // state := the state after the step, in the same words. `data` holds what the program's header says (checked by the
     // caller), `seed` is seed_tensor's.

@@ -55,6 +55,8 @@ const Kernels* table_of(Backend backend) {
             return neon_kernels();
         case Backend::vnni:
             return vnni_table();
+        case Backend::cuda:
+            break;
     }
     return nullptr;
 }
@@ -89,8 +91,17 @@ std::string_view name(Backend backend) {
             return "neon";
         case Backend::vnni:
             return "vnni";
+        case Backend::cuda:
+            return "cuda";
     }
     return "unknown";
+}
+
+std::optional<Backend> find_backend(std::string_view wanted) {
+    for (const Backend backend : kBackends)
+        if (name(backend) == wanted) return backend;
+    if (wanted == name(Backend::cuda)) return Backend::cuda;
+    return std::nullopt;
 }
 
 bool available(Backend backend) { return table_of(backend) != nullptr && processor_runs(backend); }
@@ -104,7 +115,10 @@ Backend best_backend() {
     return best;
 }
 
-const Kernels& kernels(Backend backend) { return available(backend) ? *table_of(backend) : *scalar_kernels(); }
+const Kernels& kernels(Backend backend) {
+    if (backend == Backend::cuda) backend = best_backend();
+    return available(backend) ? *table_of(backend) : *scalar_kernels();
+}
 
 #if defined(__x86_64__)
 namespace {

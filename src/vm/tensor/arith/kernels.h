@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "base/expected.h"
@@ -17,17 +18,21 @@ enum class Backend : std::uint8_t {
     avx512 = 3,  // AVX-512 F, BW, DQ, VL
     neon = 4,    // Advanced SIMD of 64-bit ARM
     vnni = 5,    // avx512 with VNNI for products of bytes
+    cuda = 6,    // a graphics processor, where executors run whole steps (vm/tensor/executor.h)
 };
+// Of this processor.
 inline constexpr std::array<Backend, 6> kBackends{Backend::soft,   Backend::scalar, Backend::avx2,
                                                   Backend::avx512, Backend::neon,   Backend::vnni};
 
 [[nodiscard]] std::string_view name(Backend backend);
+[[nodiscard]] std::optional<Backend> find_backend(std::string_view name);
 
-// Whether this build has the backend and this processor and system run it. soft and scalar always.
+// Whether this build has the backend and this processor and system run it. soft and scalar always, cuda never: it has
+// no kernels for arrays of the host.
 [[nodiscard]] bool available(Backend backend);
 // The fastest available one.
 [[nodiscard]] Backend best_backend();
-// The backend's kernels; scalar's where it is not available.
+// The backend's kernels; of cuda the fastest available one's, else scalar's where it is not available.
 [[nodiscard]] const Kernels& kernels(Backend backend);
 
 // While it lives, the calling thread's processor flushes subnormal operands and results to zero, as the ops that

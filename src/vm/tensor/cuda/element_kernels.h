@@ -13,24 +13,43 @@ inline constexpr unsigned kElementsPerBlock = kElementThreads * kElementsPerThre
 inline constexpr unsigned kMaxArity = 3;
 inline constexpr unsigned kDims = 4;
 
-// Words of a view in row-major order of its dims; strides may be 0. At most 2^31 elements.
+// Words of a view in row-major order of its dims; strides may be 0. At most 2^31 elements. `outermost` is the first dim
+// that is not 1, or the last: elements need no division for it.
 struct Layout {
     u32 dims[kDims] = {1, 1, 1, 1};
     i64 strides[kDims] = {0, 0, 0, 0};
+    u32 outermost = 0;
 
     [[nodiscard]] QUERN_HD u32 elements() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
     // How far element i is from the first one.
     [[nodiscard]] QUERN_HD i64 offset(u32 i) const {
         i64 at = 0;
-        for (unsigned d = kDims - 1; d > 0; --d) {
-            if (dims[d] == 1) continue;
+        for (u32 d = kDims - 1; d > outermost; --d) {
             const u32 rest = i / dims[d];
             at += static_cast<i64>(i - rest * dims[d]) * strides[d];
             i = rest;
         }
-        return at + static_cast<i64>(i) * strides[0];
+        return at + static_cast<i64>(i) * strides[outermost];
     }
 };
+
+// The same elements with as few dims as can be.
+[[nodiscard]] inline Layout merged(const u32 (&dims)[kDims], const i64 (&strides)[kDims]) {
+    Layout made;
+    u32 at = kDims;  // dims from here on are made
+    for (u32 d = kDims; d-- > 0;) {
+        if (dims[d] == 1) continue;
+        if (at < kDims && strides[d] == made.strides[at] * made.dims[at]) {
+            made.dims[at] *= dims[d];
+            continue;
+        }
+        --at;
+        made.dims[at] = dims[d];
+        made.strides[at] = strides[d];
+    }
+    made.outermost = at < kDims ? at : kDims - 1;
+    return made;
+}
 
 // f(element) for those of the block's elements that there are.
 template <class Block, class F>
@@ -49,34 +68,29 @@ struct ElementKernel {
     using Shared = NoShared;
 };
 
-// out[i] = op(a, b, c) for each element i of `dims`; operand o's word is at strides[o]. Operands beyond the arity are
-// null. `out` may be an operand that is read element for element.
+struct Operand {
+    const u32* data = nullptr;
+    Layout layout;  // of as many elements as the output
+};
+
+// out[i] = op(operands). `out` may be an operand that is read element for element.
 struct Elementwise : ElementKernel {
     arith::ElementOp op{};
+    u32 arity = 0;
     u32 immediate = 0;
-    u32 dims[kDims] = {1, 1, 1, 1};
-    const u32* operands[kMaxArity] = {nullptr, nullptr, nullptr};
-    i64 strides[kMaxArity][kDims] = {};
+    u32 count = 0;
+    Operand operands[kMaxArity];
     u32* out = nullptr;
 
-    [[nodiscard]] QUERN_HD u64 count() const { return u64{dims[0]} * dims[1] * dims[2] * dims[3]; }
-    [[nodiscard]] u64 blocks() const { return divided_up(count(), kElementsPerBlock); }
+    [[nodiscard]] u64 blocks() const { return divided_up(count, kElementsPerBlock); }
 
     template <class Block>
     QUERN_HD void operator()(Block& block) const {
-        each_element(block, count(), [&](u32 element) {
-            i64 at[kMaxArity] = {0, 0, 0};
-            u32 rest = element;
-            for (unsigned d = kDims; d-- > 0;) {
-                if (dims[d] == 1) continue;
-                const u32 next = d == 0 ? 0 : rest / dims[d];
-                const auto here = static_cast<i64>(rest - next * dims[d]);
-                for (unsigned o = 0; o < kMaxArity; ++o) at[o] += here * strides[o][d];
-                rest = next;
-            }
+        each_element(block, count, [&](u32 element) {
             u32 words[kMaxArity] = {0, 0, 0};
-            for (unsigned o = 0; o < kMaxArity; ++o)
-                if (operands[o] != nullptr) words[o] = operands[o][at[o]];
+            QUERN_UNROLL
+            for (u32 o = 0; o < kMaxArity; ++o)
+                if (o < arity) words[o] = operands[o].data[operands[o].layout.offset(element)];
             out[element] = arith::scalar::evaluate(op, words[0], words[1], words[2], immediate);
         });
     }
@@ -84,25 +98,21 @@ struct Elementwise : ElementKernel {
 
 // One operation of a group.
 struct GroupMember {
-    struct Operand {
-        const u32* data = nullptr;  // words in `layout`, broadcast to the group's dims; null: value `value`
-        u32 value = 0;
-        u32 is_dense = 0;  // element i is data[i]
-        Layout layout;
-    };
+    static constexpr u32 kNoValue = 0xffffffffU;
     arith::ElementOp op{};
     u32 arity = 0;
     u32 immediate = 0;
-    u32 value = 0;       // where the result is kept for later members
-    u32* out = nullptr;  // and, unless null, written
+    u32 value = kNoValue;               // where the result is kept for later members
+    u32* out = nullptr;                 // and, unless null, written
+    u32 values[kMaxArity] = {0, 0, 0};  // which one an operand without data is
     Operand operands[kMaxArity];
 };
 
-inline constexpr unsigned kMaxGroupValues = 16;
-
 // Elementwise operations over one shape, all members one after the other for each element: what only members read never
 // leaves the processor. A member that writes over a word that another one reads stands behind it.
+template <u32 kValues>
 struct Group : ElementKernel {
+    static constexpr u32 kMaxValues = kValues;
     const GroupMember* members = nullptr;
     u32 member_count = 0;
     u32 count = 0;
@@ -112,35 +122,39 @@ struct Group : ElementKernel {
     template <class Block>
     QUERN_HD void operator()(Block& block) const {
         block.alone([&](unsigned thread) {
-            u32 values[kMaxGroupValues][kElementsPerThread];
+            u32 values[kValues][kElementsPerThread];
             const u64 first = block.index() * kElementsPerBlock + thread;
             for (u32 m = 0; m < member_count; ++m) {
                 const GroupMember& member = members[m];
                 u32 words[kMaxArity][kElementsPerThread] = {};
-                for (u32 o = 0; o < member.arity; ++o) {
-                    const GroupMember::Operand& operand = member.operands[o];
+                QUERN_UNROLL
+                for (u32 o = 0; o < kMaxArity; ++o) {
+                    if (o >= member.arity) continue;
+                    const Operand& operand = member.operands[o];
+                    QUERN_UNROLL
                     for (unsigned i = 0; i < kElementsPerThread; ++i) {
                         const u64 at = first + u64{i} * kElementThreads;
                         if (operand.data == nullptr)
-                            words[o][i] = values[operand.value][i];
+                            words[o][i] = values[member.values[o]][i];
                         else if (at < count)
-                            words[o][i] =
-                                operand.data[operand.is_dense != 0 ? static_cast<i64>(at)
-                                                                   : operand.layout.offset(static_cast<u32>(at))];
+                            words[o][i] = operand.data[operand.layout.offset(static_cast<u32>(at))];
                     }
                 }
+                QUERN_UNROLL
                 for (unsigned i = 0; i < kElementsPerThread; ++i) {
                     const u64 at = first + u64{i} * kElementThreads;
-                    const u32 result = at < count ? arith::scalar::evaluate(member.op, words[0][i], words[1][i],
-                                                                            words[2][i], member.immediate)
-                                                  : 0;
-                    values[member.value][i] = result;
-                    if (member.out != nullptr && at < count) member.out[at] = result;
+                    if (at >= count) continue;
+                    const u32 result =
+                        arith::scalar::evaluate(member.op, words[0][i], words[1][i], words[2][i], member.immediate);
+                    if (member.value != GroupMember::kNoValue) values[member.value][i] = result;
+                    if (member.out != nullptr) member.out[at] = result;
                 }
             }
         });
     }
 };
+using SmallGroup = Group<16>;
+using LargeGroup = Group<64>;
 
 // to's element i = from's element i; both have the same dims.
 struct Copy : ElementKernel {

@@ -16,9 +16,9 @@ namespace quern::vm::tensor::cuda {
 template <template <bool, bool> class Kind>
 using Ways = std::variant<Kind<false, false>, Kind<false, true>, Kind<true, false>, Kind<true, true>>;
 
-using AnyKernel =
-    std::variant<Elementwise, Group, Copy, Iota, Philox, Ways<LargeMatmul>, Ways<SmallMatmul>, Ways<ByteProduct>,
-                 SumLast, MaxLast, KthLast, SumRowBlocks, SumTotals, GatherRows, ScatterAddRows, TileHashes>;
+using AnyKernel = std::variant<Elementwise, SmallGroup, LargeGroup, Copy, Iota, Philox, Ways<LargeMatmul>,
+                               Ways<SmallMatmul>, Ways<ByteProduct>, SumLast, MaxLast, KthLast, SumRowBlocks, SumTotals,
+                               GatherRows, ScatterAddRows, TileHashes>;
 
 // f(the kernel itself).
 template <class F>

@@ -96,60 +96,10 @@ TEST(Executor, a_planned_step_gives_the_update_nodes_of_run_all) {
     }
 }
 
-// Programs whose updates read each other's slots, before and after, in place, across and by views.
-Program tangled_program(std::uint64_t seed) {
-    test::Random random(seed);
-    test::Graph g;
-    const std::uint32_t side = random.below(2) == 0 ? 7 : 48;
-    const Shape square{{1, 1, side, side}};
-    for (int slot = 0; slot < 5; ++slot) g.add_slot("slot" + std::to_string(slot), DType::f32, square);
-    std::vector<std::uint32_t> nodes{0, 1, 2, 3, 4};
-    const auto any = [&] {
-        const auto count = static_cast<std::uint32_t>(nodes.size());
-        return nodes[random.below(3) == 0 ? random.below(5) : random.below(count)];
-    };
-    const auto few = [&](std::uint32_t x) { return g.element(arith::ElementOp::max, {x, g.full(DType::f32, {}, 0)}); };
-    for (int i = 0; i < 24; ++i) {
-        std::uint32_t made = 0;
-        switch (random.below(9)) {
-            case 0:
-                made = g.permute(any(), {0, 1, 3, 2});
-                break;
-            case 1:
-                made = g.reshape(g.reshape(any(), {{1, 1, 1, side * side}}), square);
-                break;
-            case 2:
-                made = g.matmul(any(), any(), random.below(2) == 0);
-                break;
-            case 3:
-                made = g.element(arith::ElementOp::add, {any(), g.reduce(Op::sum_last, any())});
-                break;
-            case 4:
-                made = g.add({Op::slot, {}, DType::f32, square, {}, 0, {random.below(5)}});
-                break;
-            case 5:
-                made = random.below(2) == 0 ? g.full(DType::f32, square, 0x3f800000)
-                                            : g.element(arith::ElementOp::i2f, {g.iota(square, 3)});
-                break;
-            case 6:
-                made = few(any());
-                break;
-            default:
-                made = g.element(arith::ElementOp::fma, {any(), any(), any()});
-        }
-        nodes.push_back(made);
-    }
-    for (std::size_t slot = 0; slot < 5; ++slot)
-        if (random.below(8) != 0) g.update(slot, nodes[nodes.size() - 1 - random.below(12)]);
-    g.add_slot("loss", DType::f32, {});
-    g.finish({});
-    return g.program;
-}
-
 TEST(Executor, no_order_of_writing_over_slots_changes_a_bit) {
     ThreadPool pool(3);
     for (std::uint64_t seed = 0; seed < 400; ++seed) {
-        Program program = tangled_program(seed);
+        Program program = test::tangled_program(seed);
         const Status valid = validate(program);
         ASSERT_TRUE(valid) << valid.error().to_string();
         const MemoryData nothing;
@@ -239,7 +189,7 @@ TEST(Executor, a_step_keeps_within_the_peak_bytes_of_its_program) {
         test::every_op_program(),    test::training_program(40, 24, 72), test::training_program(512, 96, 256),
         test::deep_program(24, 256), test::deep_program(6, 40),          adam_program(3, 256),
         adam_program(40, 33)};
-    for (std::uint64_t seed = 0; seed < 400; ++seed) programs.push_back(tangled_program(seed));
+    for (std::uint64_t seed = 0; seed < 400; ++seed) programs.push_back(test::tangled_program(seed));
     std::size_t smallest = 0;
     for (std::size_t i = 0; i < programs.size(); ++i) {
         const Program& program = programs[i];

@@ -413,6 +413,55 @@ Program deep_program(std::uint32_t layers, std::uint32_t side) {
     return g.program;
 }
 
+Program tangled_program(std::uint64_t seed) {
+    Random random(seed);
+    Graph g;
+    const std::uint32_t side = random.below(2) == 0 ? 7 : 48;
+    const Shape square{{1, 1, side, side}};
+    for (int slot = 0; slot < 5; ++slot) g.add_slot("slot" + std::to_string(slot), DType::f32, square);
+    std::vector<std::uint32_t> nodes{0, 1, 2, 3, 4};
+    const auto any = [&] {
+        const auto count = static_cast<std::uint32_t>(nodes.size());
+        return nodes[random.below(3) == 0 ? random.below(5) : random.below(count)];
+    };
+    const auto few = [&](std::uint32_t x) { return g.element(arith::ElementOp::max, {x, g.full(DType::f32, {}, 0)}); };
+    for (int i = 0; i < 24; ++i) {
+        std::uint32_t made = 0;
+        switch (random.below(9)) {
+            case 0:
+                made = g.permute(any(), {0, 1, 3, 2});
+                break;
+            case 1:
+                made = g.reshape(g.reshape(any(), {{1, 1, 1, side * side}}), square);
+                break;
+            case 2:
+                made = g.matmul(any(), any(), random.below(2) == 0);
+                break;
+            case 3:
+                made = g.element(arith::ElementOp::add, {any(), g.reduce(Op::sum_last, any())});
+                break;
+            case 4:
+                made = g.add({Op::slot, {}, DType::f32, square, {}, 0, {random.below(5)}});
+                break;
+            case 5:
+                made = random.below(2) == 0 ? g.full(DType::f32, square, 0x3f800000)
+                                            : g.element(arith::ElementOp::i2f, {g.iota(square, 3)});
+                break;
+            case 6:
+                made = few(any());
+                break;
+            default:
+                made = g.element(arith::ElementOp::fma, {any(), any(), any()});
+        }
+        nodes.push_back(made);
+    }
+    for (std::size_t slot = 0; slot < 5; ++slot)
+        if (random.below(8) != 0) g.update(slot, nodes[nodes.size() - 1 - random.below(12)]);
+    g.add_slot("loss", DType::f32, {});
+    g.finish({});
+    return g.program;
+}
+
 State random_state(const Program& program, std::uint64_t seed, Fill fill) {
     Random random(seed);
     State state;

@@ -113,6 +113,8 @@ Program training_program(std::uint32_t batch, std::uint32_t width, std::uint32_t
 // Products and elementwise nodes one after the other, each read by the next alone: all outputs together take many times
 // what a run needs at once. `side` x `side` words each, one parameter, and a loss that follows from the last output.
 Program deep_program(std::uint32_t layers, std::uint32_t side);
+// Updates that read each other's slots, before and after, in place, across and by views.
+Program tangled_program(std::uint64_t seed);
 State random_state(const Program& program, std::uint64_t seed, Fill fill);
 // Data of i32 as Fill::index has it, of the other types any bytes.
 MemoryData random_data(const Program& program, std::uint64_t seed);
