@@ -57,11 +57,14 @@ template <template <bool, bool> class Kind>
     return call.b.along == 1 ? filled(Kind<false, true>{}) : filled(Kind<false, false>{});
 }
 
-// A large tile does more with what it reads, small ones give more processors something to do.
+// A large tile does more with what it reads; small ones give more processors something to do, and less of them lies
+// beside a matrix of few rows or columns.
 [[nodiscard]] inline AnyKernel matmul(const ProductCall& call) {
     constexpr u64 kEnoughTiles = 128;
-    const u64 tiles = call.shape.products * divided_up(call.shape.m, 128) * divided_up(call.shape.n, 128);
-    if (tiles >= kEnoughTiles) return product<LargeMatmul>(call);
+    const auto tiles = [&](u64 side) {
+        return call.shape.products * divided_up(call.shape.m, side) * divided_up(call.shape.n, side);
+    };
+    if (tiles(128) >= kEnoughTiles && 7 * tiles(128) <= 2 * tiles(64)) return product<LargeMatmul>(call);
     return product<SmallMatmul>(call);
 }
 [[nodiscard]] inline AnyKernel imatmul(const ProductCall& call) { return product<ByteProduct>(call); }
