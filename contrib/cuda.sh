@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The kernels for graphics processors on this machine's card: builds quern-cuda-check, compares random cases bit by bit
-# with the processor and measures. One command for a machine that is lent for minutes; it needs nvcc (CUDA 12 or newer),
+# with the processor and measures. One command for a machine that is there for minutes; it needs nvcc (CUDA 12 or newer),
 # a C++20 compiler and nothing else, not even CMake.
 # Usage: contrib/cuda.sh [--cases N] [--scenarios N] [--seed S] [--build-only]     default: 10,000,000 cases, 100,000
 #                                                                                  scenarios, seed 1, and the measurements
