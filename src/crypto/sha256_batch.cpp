@@ -58,8 +58,10 @@ public:
                 return "avx512";
             case IMB_ARCH_AVX2:
                 return "avx2";
+#if IMB_VERSION_NUM < IMB_VERSION(2, 0, 0)
             case IMB_ARCH_AVX:
                 return "avx";
+#endif
             default:
                 return "sse";
         }

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -387,7 +388,7 @@ Status TorchExecutor::step(State& state, const vm::tensor::DataSource& data, con
 Expected<std::vector<Tensor>> TorchExecutor::run_nodes(const State& state, const vm::tensor::DataSource& data,
                                                        const Tensor& seed, std::span<const std::uint32_t> nodes) {
     try {
-        const at::NoGradGuard no_grad;
+        const c10::NoGradGuard no_grad;
         std::vector<bool> wanted(plan_->program.nodes.size(), false);
         for (const std::uint32_t node : nodes) wanted[node] = true;
         const auto outputs = plan_->run(Plan::views(state), data, seed, wanted);
