@@ -18,6 +18,9 @@ SEGMENTS = 6
 STEPS = SEGMENTS * (SEGMENT + 1)
 LARGEST = 3.4028234663852886e38
 WIDE = [1e-2, 1e-2, 1e-2, 1e-2, 0.0, 0.0, LARGEST]  # l2, linf, moments, rest, loose, least and most movement
+# By far more than libtorch is off, by far less than any forgery: profiles of few segments see few of the larger errors that
+# Adam's first steps have.
+ALLOWED = ["--allow-l2", 1e-3, "--allow-linf", 0.1, "--allow-moments", 1e-2, "--allow-rest", 1e-2]
 NOBODYS = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, LARGEST]
 
 
@@ -93,7 +96,7 @@ class Tolerance(framework.MarketTest, Trains):
         running = Run([*model, "--node", self.net.nodes[0].url, "--rpc-cookie", self.net.daemons[0].datadir + "/.cookie",
                        "--keystore", account.keystore, "--password-file", account.password_file, "--budget", "5qrn",
                        "--poll-ms", 200, "--tax", "0.01qrn", *WINDOWS, "--tolerance", "--interval", 3, "--steps", 24,
-                       "--range", movements, "--yes", *more])
+                       "--range", movements, *ALLOWED, "--yes", *more])
         self.assertEqual(running.end(), 0, running.said)
         return running, model
 
@@ -103,7 +106,7 @@ class Tolerance(framework.MarketTest, Trains):
         self.assertEqual((task["stateName"], task["spec"]["work"]["mode"], task["steps"]), ("settled", 1, 32))
         self.assertEqual(self.slashed(task), set())
         self.assertEqual(running.last("result")["stateRoot"], task["claim"]["finalRoot"])
-        self.assertTrue(running.last("result")["accepted"])
+        self.assertTrue(running.last("result")["accepted"], self.solver_log())
         self.assertLess(running.names().index("price"), running.names().index("profiling"))
         self.assertEqual(running.names().count("price"), 1)
         self.assertTrue(json.loads(run("quern-compile", "validate", model[5]))["valid"])
@@ -126,7 +129,7 @@ class Tolerance(framework.MarketTest, Trains):
         self.assertNotIn("progress", running.names()[:running.names().index("limits")])
         l2, linf, *_ = struct.unpack("<7f", bytes.fromhex(task["profiling"]["limits"][2:]))
         self.assertEqual((running.last("limits")["l2"], running.last("limits")["linf"]), (l2, linf))
-        self.assertTrue(running.last("result")["accepted"])
+        self.assertTrue(running.last("result")["accepted"], self.solver_log())
         self.assertEqual(running.last("result")["stateRoot"], task["claim"]["finalRoot"])
         self.assertTrue(json.loads(run("quern-compile", "validate", model[5]))["valid"])
         self.assert_supply()
