@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "bin/limits_json.h"
 #include "chain/market/work.h"
+#include "compute/core/profiling.h"
 #include "compute/core/task_spec.h"
 #include "compute/program/state_file.h"
 #include "compute/tolerance/judge/judge_program.h"
@@ -20,7 +21,7 @@ namespace quern {
     namespace core = compute::core;
     namespace judge = compute::tolerance::judge;
     if (!core::claims_data(spec)) return {};
-    if (!options.data.empty() && spec.profiling.profilers == 0) {
+    if (!options.data.empty() && !core::is_profiled(spec)) {
         const std::string& path = options.data.back();
         QUERN_TRY(const Bytes file, read_limits(path));
         QUERN_CHECK(wallet::named(path, compute::tolerance::decode_limits(file)));

@@ -279,7 +279,7 @@ Expected<Price> price_of(const types::TaskSubmitPayload& spec, const SpecOptions
         if (price.escrow.total > limit)
             return fail("wallet.above_max_escrow", "the task takes " + in_qrn(price.escrow.total) + " QRN into escrow");
     }
-    if (spec.profiling.profilers != 0) {
+    if (core::is_profiled(spec)) {
         const auto bond = chain::market::verifier_bond(market, price.escrow.profiler_fee);
         if (!bond) return fail("task.price_overflow");
         price.profiler_bond = *bond;

@@ -52,6 +52,17 @@ bool can_do(const types::Capacity& capacity, const Demand& demand) {
            demand.work <= Uint256(market::rate_of_class(capacity.speed_class)) * Uint256(demand.seconds);
 }
 
+Demand replay_demand(const types::Task& task, const Uint256& work, std::uint64_t seconds) {
+    Demand demand{market::largest_step(market::work_of(task).plan),
+                  work,
+                  seconds,
+                  task.segment_work,
+                  task.spec.windows.heartbeat_s,
+                  task.spec.classes};
+    demand.classes.memory_mib = market::memory_mib(task.spec);
+    return demand;
+}
+
 namespace {
 
 // What of a bond that had this weight when the table was frozen answers for nothing yet. What is leaving answers for

@@ -32,6 +32,8 @@ struct Demand {
     types::TaskClasses classes;   // with the memory that is needed
 };
 [[nodiscard]] bool can_do(const types::Capacity& capacity, const Demand& demand);
+// Of who replays so much of the task in so many seconds: its steps, its classes, its memory, and a dispute's segment.
+[[nodiscard]] Demand replay_demand(const types::Task& task, const Uint256& work, std::uint64_t seconds);
 
 // What a bond must have to be drawn.
 struct DrawTerms {

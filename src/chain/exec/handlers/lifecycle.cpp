@@ -133,12 +133,9 @@ Status dismiss_solver(Context& context, types::Task& task, const types::Address&
 DrawTerms verifier_terms(const Context& context, const types::Task& task, std::uint64_t anchor,
                          std::vector<types::Address> excluded) {
     // From custody to the commitments: what a replay may take.
-    const auto work = market::work_of(task);
-    Demand demand{market::largest_step(work.plan), market::sampled_work(work),
-                  task.spec.windows.verify_s,      task.segment_work,
-                  task.spec.windows.heartbeat_s,   task.spec.classes};
-    demand.classes.memory_mib = market::memory_mib(task.spec);
-    return {anchor, market::verifier_bond(context.market(), task), std::move(demand), std::move(excluded)};
+    const Uint256 work = market::sampled_work(market::work_of(task));
+    return {anchor, market::verifier_bond(context.market(), task),
+            replay_demand(task, work, task.spec.windows.verify_s), std::move(excluded)};
 }
 
 // Verifiers that could be drawn now if `solver` solves the task.

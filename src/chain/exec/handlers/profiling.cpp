@@ -28,27 +28,27 @@ constexpr std::size_t kMinPaid = 2;
 
 std::size_t needed(const types::Task& task) { return core::agreeing_profilers(task.spec.profiling.profilers); }
 
-// The first `segments` segments, trained and replayed, while nothing else may be due.
+// The profiled segments, trained and replayed.
 DrawTerms profiler_terms(const Context& context, const types::Task& task) {
-    const market::TaskWork work = market::work_of(task);
-    Demand demand{market::largest_step(work.plan), market::profiled_work(work),
-                  task.spec.profiling.window_s,    task.segment_work,
-                  task.spec.windows.heartbeat_s,   task.spec.classes};
-    demand.classes.memory_mib = market::memory_mib(task.spec);
+    const Uint256 work = market::profiled_work(market::work_of(task));
     return {market::anchor_of(task.draw_at, context.height),
             market::profiler_bond(context.market(), task),
-            std::move(demand),
+            replay_demand(task, work, task.spec.profiling.window_s),
             {task.submitter}};
 }
 
-Status release(Context& context, const types::Task& task, TaskProfiler& profiler) {
-    if (profiler.locked.is_zero()) return {};
-    return unlock_bond(context, task.id, Role::verifier, profiler.address, std::exchange(profiler.locked, Uint256()));
+Status release_all(Context& context, types::Task& task) {
+    for (TaskProfiler& profiler : task.profiling.profilers) {
+        if (profiler.locked.is_zero()) continue;
+        const Uint256 locked = std::exchange(profiler.locked, Uint256());
+        QUERN_CHECK(unlock_bond(context, task.id, Role::verifier, profiler.address, locked));
+    }
+    return {};
 }
 
 // Nobody finds its limits: the submitter has back what is not paid.
 Status give_up(Context& context, types::Task& task, std::string_view reason) {
-    for (TaskProfiler& profiler : task.profiling.profilers) QUERN_CHECK(release(context, task, profiler));
+    QUERN_CHECK(release_all(context, task));
     task.profiling = {};
     return close_task(context, task, TaskState::expired, reason);
 }
@@ -121,7 +121,7 @@ Status conclude_reveals(Context& context, types::Task& task) {
         QUERN_CHECK(pay_from_escrow(context, task, profiler.address, fee, "profiler_fee"));
     if (task.profiling.profilers.size() < needed(task)) return give_up(context, task, "profilers_silent");
     if (same.size() < needed(task)) return give_up(context, task, "profiles_differ");
-    for (TaskProfiler& profiler : task.profiling.profilers) QUERN_CHECK(release(context, task, profiler));
+    QUERN_CHECK(release_all(context, task));
     const std::uint64_t segments = market::segment_count(task.steps, task.spec.work.interval);
     auto limits = core::limits_from(same, core::terms_of(task.spec.profiling, segments));
     if (!limits) return give_up(context, task, limits.error().name);
@@ -129,18 +129,14 @@ Status conclude_reveals(Context& context, types::Task& task) {
     return set_limits(context, task, std::move(*limits));
 }
 
-Status begin_reveals(Context& context, types::Task& task) {
-    task.profiling.revealing = true;
-    enter(context, task, TaskState::profiling, context.market_ms + market::in_ms(task.spec.windows.verify_s),
-          "profiles_committed");
-    return {};
-}
-
 // Too few for limits show theirs all the same: a submitter that gives its data to these alone would have their work,
 // and their bonds bound meanwhile, for nothing.
 Status conclude_commits(Context& context, types::Task& task) {
     if (task.profiling.profilers.size() < kMinPaid) return give_up(context, task, "profilers_silent");
-    return begin_reveals(context, task);
+    task.profiling.revealing = true;
+    enter(context, task, TaskState::profiling, context.market_ms + market::in_ms(task.spec.windows.verify_s),
+          "profiles_committed");
+    return {};
 }
 
 }  // namespace
