@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tables and plots of doc/tolerance.md: runs quern-tolerance, writes its tables into a folder and draws
-# doc/images/tolerance-*.png from them. Needs gnuplot and build/testing/bin/quern-tolerance. Takes an hour on two cores.
+# doc/images/tolerance-*.png from them. Needs gnuplot and build/testing/bin/quern-tolerance. Takes two hours on two cores.
 # Usage: contrib/tolerance.sh [--draw] [FOLDER]      default: build/tolerance; --draw: plots of the tables that are there
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +22,8 @@ if ! $draw; then
   measure noise-convolution noise --model convolution --segments 10 --longest 16
   measure noise-loose noise --model convolution --segments 10 --longest 16 --loose model.0.bias model.4.bias
   measure rates rates --segments 5
+  echo "== refusals"
+  python3 contrib/python/refusals.py "$folder/text" "$folder/refusals" 2> "$folder/refusals.log" | tee "$folder/refusals.txt"
   measure corpus corpus --segments 300 -k 4
   measure corpus-reference corpus --model reference --segments 30 -k 2 --batch 8
 fi

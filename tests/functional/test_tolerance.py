@@ -18,9 +18,6 @@ SEGMENTS = 6
 STEPS = SEGMENTS * (SEGMENT + 1)
 LARGEST = 3.4028234663852886e38
 WIDE = [1e-2, 1e-2, 1e-2, 1e-2, 0.0, 0.0, LARGEST]  # l2, linf, moments, rest, loose, least and most movement
-# By far more than libtorch is off, by far less than any forgery: profiles of few segments see few of the larger errors that
-# Adam's first steps have.
-ALLOWED = ["--allow-l2", 1e-3, "--allow-linf", 0.1, "--allow-moments", 1e-2, "--allow-rest", 1e-2]
 NOBODYS = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, LARGEST]
 
 
@@ -96,7 +93,7 @@ class Tolerance(framework.MarketTest, Trains):
         running = Run([*model, "--node", self.net.nodes[0].url, "--rpc-cookie", self.net.daemons[0].datadir + "/.cookie",
                        "--keystore", account.keystore, "--password-file", account.password_file, "--budget", "5qrn",
                        "--poll-ms", 200, "--tax", "0.01qrn", *WINDOWS, "--tolerance", "--interval", 3, "--steps", 24,
-                       "--range", movements, *ALLOWED, "--yes", *more])
+                       "--range", movements, "--yes", *more])
         self.assertEqual(running.end(), 0, running.said)
         return running, model
 

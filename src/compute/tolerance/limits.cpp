@@ -33,10 +33,11 @@ using Word = std::uint32_t ProfileSummary::*;
     return words;
 }
 
-// By a rule that no minority of profilers moves far: each one's own robust bound, that of these, and the margin.
-[[nodiscard]] std::uint32_t bound_of(std::span<const ProfileSummary> profiles, Word word) {
+// By a rule that no minority of profilers moves far: the robust bound of the largest error of each, and the margin.
+[[nodiscard]] std::uint32_t bound_of(std::span<const ProfileSummary> profiles, Word word,
+                                     std::uint32_t margin = kMargin) {
     const std::uint32_t bound = robust_bound(words_of(profiles, word));
-    return std::max(kLeastLimit, order_of(soft_mul(bound, soft_from_i32(kMargin))));
+    return std::max(kLeastLimit, order_of(soft_mul(bound, soft_from_i32(margin))));
 }
 
 // What each segment may have when all of a history may have no more than `cap` together: the word below the quotient,
@@ -122,6 +123,12 @@ std::uint32_t median(std::span<const std::uint32_t> words) {
     return sorted[(sorted.size() - 1) / 2];
 }
 
+std::uint32_t largest(std::span<const std::uint32_t> words) {
+    std::uint32_t most = 0;
+    for (const std::uint32_t word : words) most = std::max(most, order_of(word));
+    return words.empty() ? kInfinity : most;
+}
+
 std::uint32_t robust_bound(std::span<const std::uint32_t> words) {
     const std::uint32_t middle = median(words);
     std::vector<std::uint32_t> deviations;
@@ -135,9 +142,8 @@ ProfileSummary summary_of(std::span<const Measured> profile) {
         for (const Measured& each : profile) all.push_back(each[measure]);
         return all;
     };
-    return {robust_bound(words(Measure::l2)),      robust_bound(words(Measure::linf)),
-            robust_bound(words(Measure::moments)), robust_bound(words(Measure::rest)),
-            robust_bound(words(Measure::loose)),   median(words(Measure::l2)),
+    return {largest(words(Measure::l2)),     largest(words(Measure::linf)),  largest(words(Measure::moments)),
+            largest(words(Measure::rest)),   largest(words(Measure::loose)), median(words(Measure::l2)),
             median(words(Measure::movement))};
 }
 
@@ -156,7 +162,7 @@ Expected<Limits> derive_limits(std::span<const ProfileSummary> profiles, const T
         return fail("tolerance.wrong_profilers", std::to_string(profiles.size()) + " profilers");
     Limits limits;
     limits.l2 = std::max(bound_of(profiles, &ProfileSummary::l2), terms.allowance.l2);
-    limits.linf = std::max(bound_of(profiles, &ProfileSummary::linf), terms.allowance.linf);
+    limits.linf = std::max(bound_of(profiles, &ProfileSummary::linf, kLinfMargin), terms.allowance.linf);
     limits.moments = std::max(bound_of(profiles, &ProfileSummary::moments), terms.allowance.moments);
     limits.rest = std::max(bound_of(profiles, &ProfileSummary::rest), terms.allowance.rest);
     limits.loose = bound_of(profiles, &ProfileSummary::loose);

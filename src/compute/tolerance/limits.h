@@ -18,9 +18,11 @@ inline constexpr std::size_t kMinProfilers = 3;
 inline constexpr std::size_t kMaxProfilers = 1U << 6;
 inline constexpr std::size_t kMinProfiled = 8;  // segments of a profiler
 inline constexpr std::size_t kMaxProfiled = 1U << 10;
-// A limit is so many times the robust bound of what was profiled: profilers see the first steps alone, and their own
-// machines. A power of two, so that nothing is rounded.
+// A limit is so many times the robust bound of what was profiled: profilers see one order of the data alone, and their
+// own machines. Powers of two, so that nothing is rounded. Of linf more: it is the error of one element, which in
+// Adam's first steps has full size whatever its gradient, so that the chance of an error above x falls as 1/x only.
 inline constexpr std::uint32_t kMargin = 32;
+inline constexpr std::uint32_t kLinfMargin = 1024;
 // 2^-18, 64 times the rounding of one operation: no limit is below. Where most profilers agree with their replay to the
 // bit, a solver that does not is not yet a liar.
 inline constexpr std::uint32_t kLeastLimit = 0x36800000;
@@ -29,6 +31,8 @@ inline constexpr std::uint64_t kMaxLimitedSegments = std::uint64_t{1} << 20;  //
 // The element at (n - 1) / 2 of n words in the order of order_of(): a word that somebody gave, or infinity. Of none
 // infinity.
 [[nodiscard]] std::uint32_t median(std::span<const std::uint32_t> words);
+// The last of them in that order; of none infinity.
+[[nodiscard]] std::uint32_t largest(std::span<const std::uint32_t> words);
 // median + 6 MAD, MAD the median of |word - median|: subtraction, product and sum rounded to nearest even, each once.
 // Whatever fewer than half of the words are, it is at most h + 6 (h - l) and at least l, l and h the least and the
 // largest of the others, when those are more than half.
@@ -74,7 +78,9 @@ inline constexpr std::size_t kLimitBytes = 28;
 // on, or a least movement above the most.
 [[nodiscard]] Expected<Limits> decode_limits(BytesView bytes);
 
-// What limits are derived from of one profiler, all as order_of has it: robust bounds of its errors, and medians.
+// What limits are derived from of one profiler, all as order_of has it: the largest of its errors, and medians. All of
+// it is the word of one: nothing robust is gained by looking away from some of it, and a segment with larger errors
+// than others, as Adam's first is, is one that solvers have too.
 struct ProfileSummary {
     std::uint32_t l2 = 0;
     std::uint32_t linf = 0;
