@@ -28,6 +28,7 @@ constexpr const char* kProgram = "quern-measure";
 constexpr std::size_t kMaxDataBytes = std::size_t{8} << 30;
 constexpr const char* kCanonical = "canonical";
 constexpr const char* kTorch = "torch";
+constexpr const char* kTorchBf16 = "torch-bf16";
 
 struct Options {
     std::string arch;
@@ -50,9 +51,11 @@ void declare(CLI::App& app, Options& options) {
     app.add_option("--interval", options.run.interval, "steps from one measure to the next; divides --steps")
         ->capture_default_str();
     app.add_option("--seed", options.run.seed, "of the initial state and of the data's order")->capture_default_str();
-    app.add_option("--backend", options.backend,
-                   "what does the steps: canonical, or torch, where this program was built with it")
-        ->check(CLI::IsMember({kCanonical, kTorch}))
+    app.add_option(
+           "--backend", options.backend,
+           "what does the steps: canonical; torch, where this program was built with it; torch-bf16, whose matrix "
+           "products are of mixed precision")
+        ->check(CLI::IsMember({kCanonical, kTorch, kTorchBf16}))
         ->capture_default_str();
     app.add_option("--threads", options.threads, "compute threads")->check(CLI::Range(1, 256))->capture_default_str();
 }
@@ -80,10 +83,14 @@ Status choose_torch(Options& options) {
     namespace torch = compute::torch_backend;
     torch::set_thread_count(static_cast<int>(options.threads));
     if (const Status blas = torch::check_blas(); !blas) complain(kProgram, blas.error());
-    options.run.arithmetic = "libtorch " + torch::torch_version();
-    options.run.stepper = [](const tensor::Program& program, const tensor::DataSource& data,
-                             const tensor::Tensor& seed) {
-        const auto executor = std::make_shared<torch::TorchExecutor>(program);
+    const bool mixed = options.backend == kTorchBf16;
+    if (mixed && !torch::has_bf16_products())
+        complain(kProgram, Error{"measure.slow_bf16", "bf16 saves no time on this processor"});
+    options.run.arithmetic = "libtorch " + torch::torch_version() + (mixed ? ", bf16 products" : "");
+    options.run.stepper = [products = mixed ? torch::Products::bf16 : torch::Products::f32](
+                              const tensor::Program& program, const tensor::DataSource& data,
+                              const tensor::Tensor& seed) {
+        const auto executor = std::make_shared<torch::TorchExecutor>(program, products);
         return [executor, &data, &seed](tensor::State& state) { return executor->step(state, data, seed); };
     };
     return {};
@@ -96,7 +103,7 @@ Status measure(Options& options) {
     ThreadPool pool(options.threads);
     options.run.arithmetic = kCanonical;
     options.run.stepper = canonical_stepper(pool);
-    if (options.backend == kTorch) QUERN_CHECK(choose_torch(options));
+    if (options.backend != kCanonical) QUERN_CHECK(choose_torch(options));
     QUERN_TRY(options.run.architecture, read_architecture(options.arch));
     QUERN_TRY(options.run.data, read_sets(options.data));
     QUERN_TRY(options.run.held_out, read_sets(options.held_out));

@@ -73,11 +73,15 @@ void time_steps(Bench& bench, const std::string& name, const test::Training& tra
 #ifdef QUERN_WITH_TORCH
         compute::torch_backend::set_thread_count(static_cast<int>(threads));
         check_losses(training, executor, hand_written(training));
+        using compute::torch_backend::Products;
         compute::torch_backend::TorchExecutor same_program(training.program());
+        compute::torch_backend::TorchExecutor mixed(training.program(), Products::bf16);
         vm::tensor::State theirs = training.states[0];
+        vm::tensor::State mixed_state = training.states[0];
         auto by_hand = hand_written(training);
         functions.push_back([&] { must(same_program.step(theirs, training.data, training.seed), "torch step"); });
         functions.push_back([&] { keep(by_hand.step()); });
+        functions.push_back([&] { must(mixed.step(mixed_state, training.data, training.seed), "torch step"); });
 #endif
         const auto timings = bench.time(functions);
         if (timings.size() == 1) {
@@ -86,6 +90,7 @@ void time_steps(Bench& bench, const std::string& name, const test::Training& tra
         }
         bench.add_time(name + suffix, timings[0], 1, "torch, hand-written", &timings[2]);
         bench.add_time(name + suffix, timings[0], 1, "torch, same program", &timings[1]);
+        bench.add_time(name + suffix, timings[0], 1, "torch, same program, bf16 products", &timings[3]);
     }
 }
 

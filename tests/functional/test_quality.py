@@ -101,6 +101,11 @@ class Measure(unittest.TestCase):
         for ours, theirs in zip(self.rows("run"), self.rows("torch"), strict=True):
             self.assertAlmostEqual(ours[2], theirs[2], delta=1e-4)
         self.assertIn("measure.other_run", self.run_program("quern-measure", *self.command("run", "--backend", "torch"), code=1))
+        self.run_program("quern-measure", *self.command("mixed", "--backend", "torch-bf16"))
+        self.assertRegex(json.loads(read(self.path("mixed", "run.json")))["arithmetic"], r"^libtorch \d.*, bf16 products$")
+        self.assertNotEqual(read(self.path("mixed", "log.csv")), read(self.path("torch", "log.csv")))
+        for ours, theirs in zip(self.rows("run"), self.rows("mixed"), strict=True):
+            self.assertAlmostEqual(ours[2], theirs[2], delta=0.05)
 
     def test_refuses_wrong_options(self):
         for more in (["--backend", "cuda"], ["--threads", "0"], ["--steps", "-1"]):

@@ -147,8 +147,10 @@ at::Tensor matmul(const Node& node, const at::Tensor& a, const at::Tensor& b) {
 }
 
 at::Tensor matmul(const Node& node, const at::Tensor& a, const at::Tensor& b, Products products) {
-    const auto rounded = [](const at::Tensor& x) { return x.to(at::kBFloat16).to(at::kFloat); };
-    if (products == Products::bf16) return matmul(node, rounded(a), rounded(b));
+    const auto half = [](const at::Tensor& x) { return x.to(at::kBFloat16); };
+    const auto whole = [](const at::Tensor& x) { return x.to(at::kFloat); };
+    if (products == Products::bf16 && has_bf16_products()) return whole(matmul(node, half(a), half(b)));
+    if (products == Products::bf16) return whole(half(matmul(node, whole(half(a)), whole(half(b)))));
     if (products == Products::f64) return matmul(node, a.to(at::kDouble), b.to(at::kDouble)).to(at::kFloat);
     return matmul(node, a, b);
 }
@@ -460,5 +462,14 @@ Status check_blas() {
 }
 
 std::string torch_version() { return TORCH_VERSION; }
+
+bool has_bf16_products() {
+#ifdef __x86_64__
+    return at::hasMKLDNN() && __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+           __builtin_cpu_supports("avx512dq") != 0;  // what oneDNN asks for
+#else
+    return false;
+#endif
+}
 
 }  // namespace quern::compute::torch_backend

@@ -26,9 +26,13 @@ void set_thread_count(int threads);
 // "1.13.0"
 [[nodiscard]] std::string torch_version();
 
-// How matrix products are computed. bf16: of operands rounded to 8 bits of mantissa, as mixed precision has them, with
-// sums in f32. f64: in double precision, the result rounded to f32.
+// How matrix products are computed. bf16: as mixed precision (autocast) does, operands and results of 8 bits of
+// mantissa, all else in f32. f64: in double precision, the result rounded to f32.
 enum class Products : std::uint8_t { f32, bf16, f64 };
+
+// Whether this libtorch computes bf16 products as such on this processor: by oneDNN and AVX-512. Elsewhere operands and
+// results are rounded and the product is one of f32, so that bf16 saves no time.
+[[nodiscard]] bool has_bf16_products();
 
 class TorchExecutor {
 public:
