@@ -23,6 +23,7 @@ HELD_OUT_EACH = 37  # of the text's files one of so many
 SEEDS = (1, 2, 3)
 POLL_S = 0.5
 LOCKED = "fs.locked"
+KEPT = os.path.join("doc", "quality")  # logs of complete runs, from which the page's tables and pictures are made again
 BEGIN, END = "<!-- figures of contrib/quality.sh -->", "<!-- end -->"
 
 
@@ -212,9 +213,19 @@ class Row:
     accuracy: float
 
 
+def rows_of(log: str) -> list[Row]:
+    try:
+        with open(log, encoding="utf-8") as file:
+            lines = [line.split(",") for line in file.read().splitlines()[1:]]
+    except FileNotFoundError:
+        return []
+    return [Row(int(step), float(loss), float(accuracy)) for step, _, loss, accuracy in lines]
+
+
 class Study:
     def __init__(self, folder: str, size: Size) -> None:
         self.folder, self.size = os.path.abspath(folder), size
+        self.kept: str | None = None  # where logs of runs lie that this folder has not; none while runs are made
         os.makedirs(self.folder, exist_ok=True)
         os.makedirs(self.path("runs"), exist_ok=True)
 
@@ -227,13 +238,15 @@ class Study:
     def interval(self, run_: Run) -> int:
         return self.size.text_interval if run_.is_text else self.size.image_interval
 
+    def own_log(self, run_: Run) -> str:
+        """Where it is once all of it has been trained in this folder, else empty."""
+        log = self.path("runs", run_.name, "log.csv")
+        rows = rows_of(log)
+        return log if rows and rows[-1].step >= self.steps(run_) else ""
+
     def rows(self, run_: Run) -> list[Row]:
-        try:
-            with open(self.path("runs", run_.name, "log.csv"), encoding="utf-8") as file:
-                lines = [line.split(",") for line in file.read().splitlines()[1:]]
-        except FileNotFoundError:
-            return []
-        return [Row(int(step), float(loss), float(accuracy)) for step, _, loss, accuracy in lines]
+        kept = rows_of(os.path.join(self.kept, run_.name + ".csv")) if self.kept and not self.own_log(run_) else []
+        return kept or rows_of(self.path("runs", run_.name, "log.csv"))
 
     def done(self, run_: Run) -> int:
         rows = self.rows(run_)
@@ -486,7 +499,10 @@ def draw_plots(study: Study) -> list[str]:
     return [study.path("plots", f"quality-{name}.png") for name, *_ in present]
 
 
-def publish(text: str, pictures: Sequence[str]) -> None:
+def publish(study: Study, text: str, pictures: Sequence[str]) -> None:
+    for run_ in RUNS:
+        if study.kept and study.own_log(run_):
+            shutil.copy(study.own_log(run_), os.path.join(study.kept, run_.name + ".csv"))
     page = os.path.join(ROOT, "doc", "quality.md")
     with open(page, encoding="utf-8") as file:
         before, rest = file.read().split(BEGIN)
@@ -528,11 +544,13 @@ def main(arguments: Sequence[str]) -> int:
     if not options.plots:
         end_on_signals()
         failed = study.train(options.runs, options.jobs, Data(study.folder, study.size))
+    if not options.quick:
+        study.kept = os.path.join(ROOT, KEPT)
     text = report(study)
     write(study.path("report.md"), text)
     pictures = draw_plots(study)
     if options.publish:
-        publish(text, pictures)
+        publish(study, text, pictures)
     print(text)
     print(f"{study.path('report.md')}, {study.path('plots')}")
     return 1 if failed else 0
