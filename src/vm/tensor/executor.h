@@ -38,6 +38,8 @@ inline constexpr std::uint32_t kLastNode = 0xffffffff;
 
 // Whether executors run on this backend here. Errors: executor.backend_unavailable, cuda.not_built, cuda.no_card.
 [[nodiscard]] Status check_backend(arith::Backend backend);
+// Of the card that the backend `cuda` runs on; empty: there is none.
+[[nodiscard]] std::string card_name();
 
 class Executor {
 public:
