@@ -72,17 +72,18 @@ private:
     std::unique_ptr<Shared> shared_;
 };
 
+// `count` blocks, from `first` on.
 template <class Kernel>
-void emulate(const Kernel& kernel, ThreadOrder order) {
-    const std::uint64_t blocks = kernel.blocks();
-    for (std::uint64_t i = 0; i < blocks; ++i) {
+void emulate(const Kernel& kernel, ThreadOrder order, std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
         EmulatedBlock<Kernel::kThreads, typename Kernel::Shared> block(
-            order == ThreadOrder::descending ? blocks - 1 - i : i, order);
+            first + (order == ThreadOrder::descending ? count - 1 - i : i), order);
         kernel(block);
     }
 }
-inline void emulate(const vm::tensor::cuda::AnyKernel& kernel, ThreadOrder order) {
-    visit_kernel(kernel, [&](const auto& each) { emulate(each, order); });
+inline void emulate(const vm::tensor::cuda::AnyKernel& kernel, ThreadOrder order, std::uint64_t first,
+                    std::uint64_t count) {
+    visit_kernel(kernel, [&](const auto& each) { emulate(each, order, first, count); });
 }
 
 }  // namespace quern::test

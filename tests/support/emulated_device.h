@@ -2,6 +2,7 @@
 // that a card runs (emulated_block.h). Used by one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -48,10 +49,14 @@ public:
     [[nodiscard]] Failure download(const void* from, void* to, std::uint64_t bytes) override {
         return copy(from, to, bytes);
     }
-    [[nodiscard]] Failure run(const vm::tensor::cuda::AnyKernel& kernel) override {
+    [[nodiscard]] Failure run_blocks(const vm::tensor::cuda::AnyKernel& kernel, std::uint64_t first,
+                                     std::uint64_t count) override {
         if (fails_after_ == 0) return "an error was asked for";
         --fails_after_;
-        emulate(kernel, order_);
+        ++launches_;
+        ++outstanding_;
+        most_queued_ = std::max(most_queued_, ++queued_);
+        emulate(kernel, order_, first, count);
         return nullptr;
     }
     [[nodiscard]] Failure start_clock() override { return nullptr; }
@@ -59,13 +64,26 @@ public:
         seconds = -1;
         return nullptr;
     }
-    [[nodiscard]] Failure wait() override { return nullptr; }
+    [[nodiscard]] Failure wait() override {
+        outstanding_ = 0;
+        queued_ = 0;
+        return nullptr;
+    }
 
+    // So many copies are made, and no more.
+    void fail_after_copies(std::uint64_t copies) { fails_after_copies_ = copies; }
     // So many kernels run, and no more.
     void fail_after(std::uint64_t kernels) { fails_after_ = kernels; }
+    [[nodiscard]] std::uint64_t launches() const { return launches_; }
+    // Copies and launches that nobody has waited for: on a card perhaps not done.
+    [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
+    [[nodiscard]] std::uint64_t most_queued() const { return most_queued_; }  // launches, at any time
 
 private:
-    static Failure copy(const void* from, void* to, std::uint64_t bytes) {
+    Failure copy(const void* from, void* to, std::uint64_t bytes) {
+        if (fails_after_copies_ == 0) return "an error was asked for";
+        --fails_after_copies_;
+        ++outstanding_;
         if (bytes != 0) std::memcpy(to, from, bytes);
         return nullptr;
     }
@@ -73,6 +91,11 @@ private:
     ThreadOrder order_;
     std::uint64_t free_;
     std::uint64_t fails_after_ = ~std::uint64_t{0};
+    std::uint64_t fails_after_copies_ = ~std::uint64_t{0};
+    std::uint64_t launches_ = 0;
+    std::uint64_t outstanding_ = 0;
+    std::uint64_t queued_ = 0;
+    std::uint64_t most_queued_ = 0;
     std::map<std::uint32_t*, std::vector<std::uint32_t>> memory_;
 };
 

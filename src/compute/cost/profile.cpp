@@ -123,10 +123,13 @@ std::string processor_model() {
 
 }  // namespace
 
-ProfileKey profile_key(vm::tensor::arith::Backend backend, std::size_t threads, std::string version) {
+ProfileKey profile_key(vm::tensor::arith::Backend backend, std::size_t threads, std::string version,
+                       const std::string& card) {
     const std::size_t cpus = std::max(1U, std::thread::hardware_concurrency());
     if (threads == 0) threads = cpus;
-    return {processor_model(), {backend, threads, threads <= cpus}, std::move(version)};
+    return {card.empty() ? processor_model() : processor_model() + " with " + card,
+            {backend, threads, threads <= cpus},
+            std::move(version)};
 }
 
 Profile fit_profile(ProfileKey key, std::span<const Sample> samples) {

@@ -1,6 +1,7 @@
 // How long this machine takes for one of each thing that counts.h counts: measured by self_benchmark.h, kept in a file,
-// used by predict.h. It belongs to a processor, a backend of the arithmetic, a number of threads and a version of the
-// program, and is measured anew where one of them is another. Plain values; thread-safe.
+// used by predict.h. It belongs to a processor (and a card, where steps run on one), a backend of the arithmetic, a
+// number of threads and a version of the program, and is measured anew where one of them is another. Plain values;
+// thread-safe.
 //
 //   {"format": "quern-machine-profile-1", "processor": "…", "backend": "vnni", "threads": 2, "version": "0.1.0",
 //    "error": 0.08, "nanoseconds": {"step": 41.5, …}}
@@ -17,14 +18,15 @@
 namespace quern::compute::cost {
 
 struct ProfileKey {
-    std::string processor;  // the model, as the system names it
+    std::string processor;  // the model, as the system names it; " with " and the card's name, where steps run on one
     Setup setup;
     std::string version;
 
     bool operator==(const ProfileKey&) const = default;
 };
-// Of this machine. threads: 0 means one for each CPU.
-[[nodiscard]] ProfileKey profile_key(vm::tensor::arith::Backend backend, std::size_t threads, std::string version);
+// Of this machine. threads: 0 means one for each CPU; card: vm::tensor::card_name() of the backend `cuda`.
+[[nodiscard]] ProfileKey profile_key(vm::tensor::arith::Backend backend, std::size_t threads, std::string version,
+                                     const std::string& card = {});
 
 struct Profile {
     ProfileKey key;

@@ -6,11 +6,14 @@
 #include <limits>
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "compute/cost/trials.h"
 
 namespace quern::compute::cost {
 namespace {
+
+using vm::tensor::arith::Backend;
 
 constexpr double kSampleNs = 600'000;  // of runs one after the other
 constexpr std::size_t kPasses = 3;
@@ -49,7 +52,7 @@ Counts counts_of(const Trial& trial, const Setup& setup) {
     return sum;
 }
 
-double shortest(const Trial& trial, const Setup& setup, ThreadPool& pool) {
+Expected<double> shortest(const Trial& trial, const Setup& setup, ThreadPool& pool) {
     vm::tensor::State state = trial_state(trial.program);
     if (trial.kind == TrialKind::commit) {
         Hash32 root;
@@ -58,7 +61,11 @@ double shortest(const Trial& trial, const Setup& setup, ThreadPool& pool) {
     vm::tensor::Executor executor(trial.program, setup.backend, &pool);
     const vm::tensor::MemoryData data{std::vector<Bytes>(trial.data)};
     const vm::tensor::Tensor seed = vm::tensor::seed_tensor(Hash32{});
-    if (trial.kind == TrialKind::step) return shortest([&] { (void)executor.step(state, data, seed); });
+    if (trial.kind == TrialKind::step) {
+        const double found = shortest([&] { (void)executor.step(state, data, seed); });
+        if (executor.device_failure() != nullptr) return tl::unexpected<Error>(*executor.device_failure());
+        return found;
+    }
     std::uint64_t words = 0;
     const vm::tensor::Tap tap = [&](const vm::tensor::TappedNode& node) { words += node.output.shape().elements(); };
     return shortest([&] { (void)executor.step_tapped(state, data, seed, tap); });
@@ -90,7 +97,8 @@ Expected<SelfBenchmark> SelfBenchmark::make(ProfileKey key) {
 Status SelfBenchmark::pass(const Cancellation* cancellation) {
     for (std::size_t i = 0; i < impl_->trials.size(); ++i) {
         if (is_requested(cancellation)) return fail("profile.cancelled", "the measuring was ended");
-        impl_->shortest[i] = std::min(impl_->shortest[i], shortest(impl_->trials[i], impl_->key.setup, impl_->pool));
+        QUERN_TRY(const double found, shortest(impl_->trials[i], impl_->key.setup, impl_->pool));
+        impl_->shortest[i] = std::min(impl_->shortest[i], found);
     }
     return {};
 }
@@ -111,8 +119,14 @@ Expected<Profile> measure_profile(ProfileKey key, const Cancellation* cancellati
 Expected<Profile> load_or_measure(const std::string& path, const ProfileKey& key, const Cancellation* cancellation) {
     QUERN_TRY(std::optional<Profile> saved, load_profile(path, key));
     if (saved) return std::move(*saved);
-    QUERN_TRY(Profile profile, measure_profile(key, cancellation));
-    (void)save_profile(path, profile);
+    auto profile = measure_profile(key, cancellation);
+    if (!profile && key.setup.backend == Backend::cuda && profile.error().name.starts_with("cuda.")) {
+        log::warning(log::Category::worker, "the card is not measured, but the processor reason={}",
+                     profile.error().to_string());
+        const ProfileKey processors = profile_key(vm::tensor::arith::best_backend(), key.setup.threads, key.version);
+        return load_or_measure(path, processors, cancellation);
+    }
+    if (profile) (void)save_profile(path, *profile);
     return profile;
 }
 

@@ -20,7 +20,8 @@ public:
     SelfBenchmark& operator=(SelfBenchmark&&) = delete;
     ~SelfBenchmark();
 
-    // About a second. Error: profile.cancelled.
+    // About a second. Errors: profile.cancelled; of the backend `cuda` vm/tensor/executor.h's cuda.*, where steps did
+    // not run on the card: their times are the processor's.
     [[nodiscard]] Status pass(const Cancellation* cancellation = nullptr);
     [[nodiscard]] Profile profile() const;  // after a pass at least
 
@@ -34,7 +35,8 @@ private:
 [[nodiscard]] Expected<Profile> measure_profile(ProfileKey key, const Cancellation* cancellation = nullptr);
 
 // The saved profile of the key, else one that is measured now and saved; one that cannot be saved is given all the
-// same. Errors: those of measure_profile, and fs.* of a file that is there and cannot be read.
+// same. Where the key's card runs no steps, which is logged by name, the one of the processor's best backend, which
+// runs them then. Errors: profile.cancelled, those of the builder, and fs.* of a file that is there and cannot be read.
 [[nodiscard]] Expected<Profile> load_or_measure(const std::string& path, const ProfileKey& key,
                                                 const Cancellation* cancellation = nullptr);
 

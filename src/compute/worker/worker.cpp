@@ -62,7 +62,9 @@ Expected<std::optional<fs::LockFile>> lock_key(const std::string& file, std::uin
 std::optional<cost::Profile> measure_machine(const WorkerOptions& options, const std::atomic<bool>& stop) {
     if (!options.benchmark || !(options.solver || options.verifier || options.whistleblower)) return std::nullopt;
     const Cancellation stopping([&stop] { return stop.load(); });
-    const auto key = cost::profile_key(options.backend, options.threads, options.version);
+    const std::string card =
+        options.backend == vm::tensor::arith::Backend::cuda ? vm::tensor::card_name() : std::string();
+    const auto key = cost::profile_key(options.backend, options.threads, options.version, card);
     auto profile = cost::load_or_measure(options.datadir + "/machine-profile.json", key, &stopping);
     if (!profile) {
         log::warning(Category::worker, "how fast this machine is cannot be told reason={}",

@@ -15,6 +15,8 @@ using cuda::u64;
 
 constexpr u64 kAlignmentWords = 64;  // 256 bytes
 constexpr u64 kParameterWords = 4;   // of a philox node
+constexpr u64 kSpareBytes = u64{32} << 20;
+constexpr u64 kThreadsOfMultiprocessor = 2048;  // at most at once, by any card so far
 
 u64 padded(u64 words) { return (words + kAlignmentWords - 1) / kAlignmentWords * kAlignmentWords; }
 
@@ -128,12 +130,13 @@ Kernel over_last_axis(const Node& node, const Operands& operands) {
 
 struct DeviceRun::Impl {
     Impl(const Program& program_in, const ExecutionPlan& plan_in, cuda::Device& device_in, ThreadPool* pool_in,
-         const Cancellation* cancellation_in)
+         const Cancellation* cancellation_in, const cuda::LaunchLimits& limits_in)
         : program(program_in),
           plan(plan_in),
           device(device_in),
           pool(pool_in),
           cancellation(cancellation_in),
+          limits(limits_in),
           slots(device_in),
           arena(device_in),
           constants(device_in),
@@ -148,33 +151,74 @@ struct DeviceRun::Impl {
             constant_words += padded(constant.words.size());
         }
         constant_words += padded(kParameterWords) * 2;  // the seed, and a philox node's parameters
-        for (const Step& step : plan.steps) scratch_words = std::max(scratch_words, scratch_of(step));
+        for (const Step& step : plan.steps) {
+            scratch_words = std::max(scratch_words, scratch_of(step));
+            // One group's at a time where buffers are made one by one.
+            const u64 count = step.kind == Step::Kind::group ? step.members.size() : 0;
+            described_count = plan.begins.empty() ? described_count + count : std::max(described_count, count);
+        }
     }
+    // Nothing is copied any more when the memory goes.
+    ~Impl() { (void)device.wait(); }
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
 
     static u64 scratch_of(const Step& step) {
         if (step.kind != Step::Kind::node || step.node->op != Op::sum_rows) return 0;
         const Shape& shape = step.inputs[0].shape;
         return cuda::divided_up(shape.rows(), cuda::SumRowBlocks::kRowsOfBlock) * shape.leading() * shape.columns();
     }
-    [[nodiscard]] u64 bytes() const { return (slot_words + plan.arena_words + constant_words) * sizeof(u32); }
+    [[nodiscard]] u64 bytes() const {
+        return (slot_words + plan.arena_words + constant_words + scratch_words) * sizeof(u32) +
+               described_count * sizeof(cuda::GroupMember);
+    }
 
     // --- Failures: the first one counts, and nothing is done after it ------------------------------------------------
     void note(cuda::Failure each) {
         if (failure == nullptr) failure = each;
     }
-    void run(const cuda::AnyKernel& kernel) {
-        if (failure == nullptr) note(device.run(kernel));
+    [[nodiscard]] bool goes_on() const { return failure == nullptr && !is_cancelled; }
+    void wait() {
+        in_flight = 0;
+        note(device.wait());
     }
+    // Queues the kernel in pieces: whoever waits for the queue waits for few of them.
+    void run(const cuda::AnyKernel& kernel) {
+        if (!goes_on()) return;
+        const u64 blocks = cuda::blocks_of(kernel);
+        const u64 steps = cuda::serial_steps(kernel);
+        if (!limits.is_suitable(steps, blocks)) {
+            unsuitable = std::to_string(steps) + " steps one after the other in " + std::to_string(blocks) + " blocks";
+            return note(unsuitable.c_str());
+        }
+        const cuda::LaunchPieces pieces(steps, device.multiprocessors(), limits);
+        for (u64 first = 0; first < blocks; first += pieces.blocks) {
+            const u64 count = std::min(pieces.blocks, blocks - first);
+            const u64 work = pieces.steps_of(count);
+            if (in_flight != 0 && in_flight + work > limits.in_flight) {
+                wait();
+                is_cancelled = is_requested(cancellation);
+            }
+            if (!goes_on()) return;
+            note(device.run_blocks(kernel, first, count));
+            in_flight += work;
+        }
+    }
+    // Of a failure only when nothing is on its way any more: what is copied may be the caller's memory.
     Status outcome() {
         if (failure == nullptr) return {};
+        wait();
         is_loaded = false;
-        return fault("cuda.failed", device.name() + ": " + std::exchange(failure, nullptr));
+        const std::string_view name = unsuitable.empty() ? "cuda.failed" : "cuda.unsuitable";
+        Status failed = fault(name, device.name() + ": " + std::exchange(failure, nullptr));
+        unsuitable.clear();
+        return failed;
     }
 
     // Memory, constants and descriptions, once.
     Status prepare() {
         if (is_prepared) return {};
-        const u64 wanted = bytes() + scratch_words * sizeof(u32);
+        const u64 wanted = bytes() + spare_bytes(device);
         if (wanted > device.free_bytes())
             return fault("cuda.too_little_memory", std::to_string(wanted) + " bytes wanted, " +
                                                        std::to_string(device.free_bytes()) + " free on " +
@@ -187,7 +231,7 @@ struct DeviceRun::Impl {
         for (std::size_t c = 0; c < plan.constants.size(); ++c)
             note(device.upload(plan.constants[c].words.data(), constants.data() + constant_at[c],
                                plan.constants[c].words.size() * sizeof(u32)));
-        note(device.wait());
+        wait();
         places.assign(plan.roots.size(), nullptr);
         for (std::size_t r = 0; r < plan.roots.size(); ++r) {
             const Root& root = plan.roots[r];
@@ -261,7 +305,7 @@ struct DeviceRun::Impl {
         if (bytes_of_all == 0) return;
         note(groups.reserve(bytes_of_all / sizeof(u32)));
         if (failure == nullptr) note(device.upload(described.data(), groups.data(), bytes_of_all));
-        if (failure == nullptr) note(device.wait());
+        if (failure == nullptr) wait();
     }
 
     void run_group(const Step& step, std::size_t number) {
@@ -421,12 +465,12 @@ struct DeviceRun::Impl {
         window_words.resize(node.shape.elements());
         if (failure == nullptr)
             note(device.download(index.data, window_index.data(), window_index.size() * sizeof(u32)));
-        if (failure == nullptr) note(device.wait());
+        if (failure == nullptr) wait();
         if (failure != nullptr) return true;
         if (!read_windows(program.header, node, window_index.data(), data, window_words.data(), pool)) return false;
         note(device.upload(window_words.data(), operands.out, window_words.size() * sizeof(u32)));
         // The next window's words take the place of these.
-        if (failure == nullptr) note(device.wait());
+        if (failure == nullptr) wait();
         return true;
     }
 
@@ -519,6 +563,7 @@ struct DeviceRun::Impl {
     cuda::Device& device;
     ThreadPool* const pool;
     const Cancellation* const cancellation;
+    const cuda::LaunchLimits limits;
     DeviceWords slots;
     DeviceWords arena;
     DeviceWords constants;
@@ -530,6 +575,7 @@ struct DeviceRun::Impl {
     u64 slot_words = 0;
     u64 constant_words = 0;
     u64 scratch_words = 0;
+    u64 described_count = 0;
     std::vector<u32*> places;      // of roots
     std::vector<bool> is_written;  // of slots: by a step
     std::vector<cuda::GroupMember> described;
@@ -537,24 +583,32 @@ struct DeviceRun::Impl {
     std::vector<u32> window_index;
     std::vector<u32> window_words;
     cuda::Failure failure = nullptr;
+    std::string unsuitable;  // where that is the failure
+    u64 in_flight = 0;       // of limits
+    bool is_cancelled = false;
     bool is_prepared = false;
     bool is_loaded = false;
 };
 
 DeviceRun::DeviceRun(const Program& program, const ExecutionPlan& plan, cuda::Device& device, ThreadPool* pool,
-                     const Cancellation* cancellation)
-    : impl_(std::make_unique<Impl>(program, plan, device, pool, cancellation)) {}
+                     const Cancellation* cancellation, const cuda::LaunchLimits& limits)
+    : impl_(std::make_unique<Impl>(program, plan, device, pool, cancellation, limits)) {}
 
 DeviceRun::~DeviceRun() = default;
 
 std::uint64_t DeviceRun::bytes() const { return impl_->bytes(); }
+
+std::uint64_t DeviceRun::spare_bytes(const cuda::Device& device) {
+    constexpr u64 kValueBytes = u64{cuda::LargeGroup::kMaxValues} * cuda::kElementsPerThread * sizeof(u32);
+    return kSpareBytes + device.multiprocessors() * kThreadsOfMultiprocessor * kValueBytes;
+}
 
 Status DeviceRun::load(const State& state) {
     QUERN_CHECK(impl_->prepare());
     for (std::size_t slot = 0; slot < state.size() && impl_->failure == nullptr; ++slot)
         impl_->note(impl_->device.upload(state[slot].words.data(), impl_->slots.data() + impl_->slot_at[slot],
                                          state[slot].words.size() * sizeof(u32)));
-    if (impl_->failure == nullptr) impl_->note(impl_->device.wait());
+    if (impl_->failure == nullptr) impl_->wait();
     impl_->is_loaded = impl_->failure == nullptr;
     return impl_->outcome();
 }
@@ -562,19 +616,20 @@ Status DeviceRun::load(const State& state) {
 Expected<bool> DeviceRun::step(const DataSource& data, const Tensor& seed) {
     ensure(impl_->is_loaded, "a step follows the loading of a state");
     impl_->note(impl_->device.upload(seed.words.data(), impl_->seed(), seed.words.size() * sizeof(u32)));
+    impl_->is_cancelled = false;
     bool is_complete = true;
-    for (std::size_t s = 0; s < impl_->plan.steps.size() && is_complete && impl_->failure == nullptr; ++s) {
-        is_complete = !is_requested(impl_->cancellation);
-        if (!is_complete) break;
+    for (std::size_t s = 0; s < impl_->plan.steps.size() && is_complete && impl_->goes_on(); ++s) {
+        impl_->is_cancelled = is_requested(impl_->cancellation);
+        if (impl_->is_cancelled) break;
         impl_->begin_buffers(s);
         if (impl_->failure == nullptr) is_complete = impl_->run_step(impl_->plan.steps[s], s, data);
         impl_->end_buffers(s);
     }
     impl_->buffers.clear();
-    if (impl_->failure == nullptr) impl_->note(impl_->device.wait());
+    if (impl_->failure == nullptr) impl_->wait();
     QUERN_CHECK(impl_->outcome());
-    impl_->is_loaded = is_complete;
-    return is_complete;
+    impl_->is_loaded = is_complete && !impl_->is_cancelled;
+    return impl_->is_loaded;
 }
 
 Status DeviceRun::store(State& state, const std::function<void(std::size_t slot)>& before_writing) {
@@ -585,16 +640,19 @@ Status DeviceRun::store(State& state, const std::function<void(std::size_t slot)
         impl_->note(impl_->device.download(impl_->slots.data() + impl_->slot_at[slot], state[slot].words.data(),
                                            state[slot].words.size() * sizeof(u32)));
     }
-    if (impl_->failure == nullptr) impl_->note(impl_->device.wait());
+    if (impl_->failure == nullptr) impl_->wait();
     return impl_->outcome();
 }
 
 Expected<std::vector<Hash32>> DeviceRun::slot_roots() {
     ensure(impl_->is_loaded, "what is hashed was loaded");
-    std::vector<std::vector<Hash32>> hashes(impl_->program.slots.size());
+    impl_->is_cancelled = false;
+    // Before anything writes into them.
+    std::vector<std::vector<Hash32>> hashes;
+    for (const Slot& slot : impl_->program.slots) hashes.emplace_back(slot.shape.tiles());
     DeviceWords there(impl_->device);
     u64 words = 0;
-    for (const Slot& slot : impl_->program.slots) words += slot.shape.tiles() * cuda::TileHashes::kHashWords;
+    for (const std::vector<Hash32>& each : hashes) words += each.size() * cuda::TileHashes::kHashWords;
     impl_->note(there.reserve(words));
     u64 at = 0;
     for (std::size_t slot = 0; slot < hashes.size() && impl_->failure == nullptr; ++slot) {
@@ -606,14 +664,13 @@ Expected<std::vector<Hash32>> DeviceRun::slot_roots() {
         kernel.columns = shape.columns();
         kernel.hashes = there.data() + at;
         impl_->run(kernel);
-        hashes[slot].resize(shape.tiles());
         static_assert(sizeof(Hash32) == cuda::TileHashes::kHashWords * sizeof(u32));
         if (impl_->failure == nullptr)
             impl_->note(
                 impl_->device.download(kernel.hashes, hashes[slot].data(), hashes[slot].size() * sizeof(Hash32)));
         at += shape.tiles() * cuda::TileHashes::kHashWords;
     }
-    if (impl_->failure == nullptr) impl_->note(impl_->device.wait());
+    if (impl_->failure == nullptr) impl_->wait();
     QUERN_CHECK(impl_->outcome());
     std::vector<Hash32> roots;
     roots.reserve(hashes.size());

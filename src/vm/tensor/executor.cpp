@@ -339,6 +339,12 @@ Status check_backend(arith::Backend backend) {
     return {};
 }
 
+std::string card_name() {
+    std::string why;
+    const auto card = cuda::open_device(why);
+    return card == nullptr ? "" : card->name();
+}
+
 Executor::Executor(const Program& program, arith::Backend backend, ThreadPool* pool, const Cancellation* cancellation)
     : impl_(std::make_unique<Impl>(program, backend, pool, cancellation)) {}
 

@@ -38,6 +38,8 @@ inline constexpr std::uint32_t kLastNode = 0xffffffff;
 
 // Whether executors run on this backend here. Errors: executor.backend_unavailable, cuda.not_built, cuda.no_card.
 [[nodiscard]] Status check_backend(arith::Backend backend);
+// Of the card that the backend `cuda` runs on; empty: there is none.
+[[nodiscard]] std::string card_name();
 
 class Executor {
 public:
@@ -52,8 +54,8 @@ public:
              const Cancellation* cancellation = nullptr);
     ~Executor();
 
-    // Why steps do not run on the card any more: cuda.not_built, cuda.no_card, cuda.too_little_memory, cuda.failed.
-    // Null: they do, or were never to.
+    // Why steps do not run on the card any more: cuda.not_built, cuda.no_card, cuda.too_little_memory, cuda.failed,
+    // cuda.unsuitable (device_run.h). Null: they do, or were never to.
     [[nodiscard]] const Error* device_failure() const;
 
     // Runs end between two nodes once the cancellation is requested: false. Slots are written over as soon as nobody

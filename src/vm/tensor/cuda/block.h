@@ -53,7 +53,8 @@ public:
         T value_;
     };
 
-    __device__ u64 index() const { return blockIdx.x; }
+    __device__ explicit DeviceBlock(u64 first) : first_(first) {}
+    __device__ u64 index() const { return first_ + blockIdx.x; }
     template <class F>
     __device__ void each(const F& f) const {
         f(threadIdx.x);
@@ -69,6 +70,9 @@ public:
         extern __shared__ __align__(16) unsigned char memory[];
         return *reinterpret_cast<T*>(memory);
     }
+
+private:
+    u64 first_;  // of the launch
 };
 #endif
 

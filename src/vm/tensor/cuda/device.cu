@@ -1,11 +1,17 @@
 #include "vm/tensor/cuda/device.h"
 
+#include "vm/tensor/cuda/driver.h"
 #include "vm/tensor/cuda/launch.cuh"
 
 namespace quern::vm::tensor::cuda {
 namespace {
 
-Failure said(cudaError_t error) { return error == cudaSuccess ? nullptr : cudaGetErrorString(error); }
+// The runtime keeps an error until somebody asks for it: nobody else is to take it for its own.
+Failure said(cudaError_t error) {
+    if (error == cudaSuccess) return nullptr;
+    (void)cudaGetLastError();
+    return cudaGetErrorString(error);
+}
 
 class Card final : public Device {
 public:
@@ -22,7 +28,7 @@ public:
         if (const Failure failure = said(cudaSetDevice(0))) return failure;
         if (const Failure failure = said(cudaGetDeviceProperties(&properties_, 0))) return failure;
         int khz = 0;
-        if (cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0) == cudaSuccess) clock_hz_ = 1e3 * khz;
+        if (said(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0)) == nullptr) clock_hz_ = 1e3 * khz;
         if (const Failure failure = said(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking))) return failure;
         if (const Failure failure = said(cudaEventCreate(&from_))) return failure;
         if (const Failure failure = said(cudaEventCreate(&to_))) return failure;
@@ -32,7 +38,7 @@ public:
         if (const Failure failure = allocate(1, word)) return failure;
         nothing.out = word;
         nothing.count = 1;
-        const Failure failure = said(launch(nothing, stream_));
+        const Failure failure = said(launch(nothing, {0, nothing.blocks()}, stream_));
         const Failure waited = wait();
         release(word);
         return failure != nullptr ? failure : waited;
@@ -42,17 +48,17 @@ public:
     u64 free_bytes() const override {
         std::size_t free = 0;
         std::size_t total = 0;
-        return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+        return said(cudaMemGetInfo(&free, &total)) == nullptr ? free : 0;
     }
     u32 multiprocessors() const override { return static_cast<u32>(properties_.multiProcessorCount); }
     double clock_hz() const override { return clock_hz_; }
 
     Failure allocate(u64 words, u32*& data) override { return said(cudaMalloc(&data, words * sizeof(u32))); }
-    void release(u32* data) override { cudaFree(data); }
+    void release(u32* data) override { (void)said(cudaFree(data)); }
     Failure allocate_visible(u64 words, u32*& data) override {
         return said(cudaHostAlloc(&data, words * sizeof(u32), cudaHostAllocMapped | cudaHostAllocPortable));
     }
-    void release_visible(u32* data) override { cudaFreeHost(data); }
+    void release_visible(u32* data) override { (void)said(cudaFreeHost(data)); }
 
     Failure upload(const void* from, void* to, u64 bytes) override {
         return said(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
@@ -60,13 +66,14 @@ public:
     Failure download(const void* from, void* to, u64 bytes) override {
         return said(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
     }
-    Failure run(const AnyKernel& kernel) override {
+    Failure run_blocks(const AnyKernel& kernel, u64 first, u64 count) override {
+        const BlockRange range{first, count};
         return said(std::visit(
             [&](const auto& each) {
                 if constexpr (requires { each.blocks(); })
-                    return launch(each, stream_);
+                    return launch(each, range, stream_);
                 else
-                    return launch_product(each, stream_);
+                    return launch_product(each, range, stream_);
             },
             kernel));
     }
@@ -95,7 +102,14 @@ bool is_built() { return true; }
 
 std::unique_ptr<Device> open_device(std::string& why) {
     int cards = 0;
-    const Failure none = said(cudaGetDeviceCount(&cards));
+    const cudaError_t counted = cudaGetDeviceCount(&cards);
+    const Failure none = said(counted);
+    if (counted == cudaErrorInsufficientDriver) {
+        int driver = 0;
+        (void)said(cudaDriverGetVersion(&driver));
+        why = driver_problem(driver, CUDART_VERSION);
+        return nullptr;
+    }
     if (none != nullptr || cards == 0) {
         why = none != nullptr ? none : "no card";
         return nullptr;

@@ -31,7 +31,9 @@ public:
 
     [[nodiscard]] virtual Failure upload(const void* from, void* to, u64 bytes) = 0;
     [[nodiscard]] virtual Failure download(const void* from, void* to, u64 bytes) = 0;
-    [[nodiscard]] virtual Failure run(const AnyKernel& kernel) = 0;
+    // `count` of the kernel's blocks, from the block `first` on.
+    [[nodiscard]] virtual Failure run_blocks(const AnyKernel& kernel, u64 first, u64 count) = 0;
+    [[nodiscard]] Failure run(const AnyKernel& kernel) { return run_blocks(kernel, 0, blocks_of(kernel)); }
     // The device's own time for what is queued between the two calls, in seconds; negative: it cannot tell.
     [[nodiscard]] virtual Failure start_clock() = 0;
     [[nodiscard]] virtual Failure stop_clock(double& seconds) = 0;

@@ -2,8 +2,8 @@
 
 namespace quern::vm::tensor::cuda {
 
-cudaError_t launch_product(const Ways<ByteProduct>& kernel, cudaStream_t stream) {
-    return std::visit([&](const auto& each) { return launch(each, stream); }, kernel);
+cudaError_t launch_product(const Ways<ByteProduct>& kernel, BlockRange range, cudaStream_t stream) {
+    return std::visit([&](const auto& each) { return launch(each, range, stream); }, kernel);
 }
 
 }  // namespace quern::vm::tensor::cuda

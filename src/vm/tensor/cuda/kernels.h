@@ -33,6 +33,12 @@ void visit_kernel(const AnyKernel& kernel, const F& f) {
         kernel);
 }
 
+[[nodiscard]] inline u64 blocks_of(const AnyKernel& kernel) {
+    u64 blocks = 0;
+    visit_kernel(kernel, [&](const auto& each) { blocks = each.blocks(); });
+    return blocks;
+}
+
 struct ProductCall {
     ProductShape shape;
     ProductSide a;

@@ -19,31 +19,43 @@ constexpr unsigned blocks_at_once() {
 
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::kThreads, blocks_at_once<Kernel>())
-    run_kernel(const __grid_constant__ Kernel kernel) {
-    DeviceBlock<Kernel::kThreads> block;
+    run_kernel(const __grid_constant__ Kernel kernel, u64 first) {
+    DeviceBlock<Kernel::kThreads> block(first);
     kernel(block);
 }
 
+// The blocks that run, of a kernel's.
+struct BlockRange {
+    u64 first = 0;
+    u64 count = 0;
+};
+
 template <class Kernel>
-cudaError_t launch(const Kernel& kernel, cudaStream_t stream) {
-    constexpr u64 kMaxBlocks = 0x7fffffff;
+cudaError_t launch(const Kernel& kernel, BlockRange range, cudaStream_t stream) {
+    constexpr u64 kMaxBlocks = 0x7fffffff;  // of a grid
     constexpr std::size_t kFreelyShared = 48U << 10;
-    constexpr std::size_t shared = std::is_same_v<typename Kernel::Shared, NoShared> ? 0 : sizeof(typename Kernel::Shared);
-    const u64 blocks = kernel.blocks();
-    if (blocks == 0) return cudaSuccess;
-    if (blocks > kMaxBlocks) return cudaErrorInvalidConfiguration;
+    constexpr std::size_t shared =
+        std::is_same_v<typename Kernel::Shared, NoShared> ? 0 : sizeof(typename Kernel::Shared);
     if constexpr (shared > kFreelyShared) {
-        const cudaError_t error = cudaFuncSetAttribute(
-            run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+        const cudaError_t error = cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       static_cast<int>(shared));
         if (error != cudaSuccess) return error;
     }
-    run_kernel<Kernel><<<static_cast<unsigned>(blocks), Kernel::kThreads, shared, stream>>>(kernel);
-    return cudaGetLastError();
+    while (range.count != 0) {
+        const u64 blocks = least(range.count, kMaxBlocks);
+        // An error of an earlier call, which it has returned, is not this launch's.
+        (void)cudaGetLastError();
+        run_kernel<Kernel><<<static_cast<unsigned>(blocks), Kernel::kThreads, shared, stream>>>(kernel, range.first);
+        if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
+        range.first += blocks;
+        range.count -= blocks;
+    }
+    return cudaSuccess;
 }
 
 // Products, which take most of the time to compile.
-cudaError_t launch_product(const Ways<LargeMatmul>& kernel, cudaStream_t stream);
-cudaError_t launch_product(const Ways<SmallMatmul>& kernel, cudaStream_t stream);
-cudaError_t launch_product(const Ways<ByteProduct>& kernel, cudaStream_t stream);
+cudaError_t launch_product(const Ways<LargeMatmul>& kernel, BlockRange range, cudaStream_t stream);
+cudaError_t launch_product(const Ways<SmallMatmul>& kernel, BlockRange range, cudaStream_t stream);
+cudaError_t launch_product(const Ways<ByteProduct>& kernel, BlockRange range, cudaStream_t stream);
 
 }  // namespace quern::vm::tensor::cuda

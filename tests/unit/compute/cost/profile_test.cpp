@@ -198,5 +198,29 @@ TEST(SelfBenchmark, takes_what_was_measured_before) {
     EXPECT_FALSE(load_or_measure(folder.file(), other, &cancelled)) << "it would have been measured";
 }
 
+TEST(SelfBenchmark, a_processor_is_not_taken_for_a_card) {
+    const Status card = vm::tensor::check_backend(Backend::cuda);
+    if (card) GTEST_SKIP() << "there is a card";
+    const ProfileKey key = profile_key(Backend::cuda, 1, "1.2.3", "a card that has gone");
+    const auto measured = measure_profile(key);
+    ASSERT_FALSE(measured);
+    EXPECT_EQ(measured.error().name, card.error().name);
+    // The processor's own profile is: here a saved one.
+    const Folder folder;
+    Profile processors = some_profile();
+    processors.key = profile_key(vm::tensor::arith::best_backend(), 1, "1.2.3");
+    ASSERT_TRUE(save_profile(folder.file(), processors));
+    const auto profile = load_or_measure(folder.file(), key);
+    ASSERT_TRUE(profile) << profile.error().to_string();
+    EXPECT_EQ(profile->key, processors.key);
+    EXPECT_EQ(profile->nanoseconds, processors.nanoseconds);
+}
+
+TEST(Profile, another_card_has_another_key) {
+    const ProfileKey key = profile_key(Backend::cuda, 1, "1.2.3", "NVIDIA A100");
+    EXPECT_EQ(key.processor, profile_key(Backend::scalar, 1, "1.2.3").processor + " with NVIDIA A100");
+    EXPECT_NE(key, profile_key(Backend::cuda, 1, "1.2.3", "NVIDIA H100"));
+}
+
 }  // namespace
 }  // namespace quern::compute::cost
