@@ -929,7 +929,7 @@ TEST(MarketProperties, the_same_lives_leave_the_same_bytes) {
     Statistics statistics;
     statistics.trace = Hash32{};
     for (std::uint64_t seed = 1; seed <= 40; ++seed) Simulation(seed, statistics).run();
-    EXPECT_EQ(to_hex(*statistics.trace), "5ba8c3dc8ed949468758c9d8a26661d67f43c0f090918a416eb291ddfaf61c52");
+    EXPECT_EQ(to_hex(*statistics.trace), "b40e2947e5b49424d88217e4c70879015fce8db529bd10a025cc5e63483e4ffd");
 }
 
 }  // namespace

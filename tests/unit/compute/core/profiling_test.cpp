@@ -120,13 +120,13 @@ TEST(Profiles, come_to_what_their_limits_are_derived_from) {
     asked.cap = word(1);
     asked.history_cap = word(100);
     asked.range = word(16);
-    asked.allow_linf = word(0.5F);
+    asked.allow_linf = word(8);
     const tolerance::Terms terms = terms_of(asked, 20);
     const auto limits = limits_from(revealed, terms);
     const auto expected = tolerance::derive_limits(profiles, terms);
     ASSERT_TRUE(limits && expected);
     EXPECT_EQ(*limits, tolerance::encode_limits(*expected));
-    EXPECT_EQ(expected->linf, word(0.5F));
+    EXPECT_EQ(expected->linf, word(8));
     asked.cap = word(1e-6F);
     EXPECT_EQ(limits_from(revealed, terms_of(asked, 20)).error().name, "tolerance.cap_too_low");
 }
