@@ -34,10 +34,9 @@ using Word = std::uint32_t ProfileSummary::*;
 }
 
 // By a rule that no minority of profilers moves far: the robust bound of the largest error of each, and the margin.
-[[nodiscard]] std::uint32_t bound_of(std::span<const ProfileSummary> profiles, Word word,
-                                     std::uint32_t margin = kMargin) {
+[[nodiscard]] std::uint32_t bound_of(std::span<const ProfileSummary> profiles, Word word) {
     const std::uint32_t bound = robust_bound(words_of(profiles, word));
-    return std::max(kLeastLimit, order_of(soft_mul(bound, soft_from_i32(margin))));
+    return std::max(kLeastLimit, order_of(soft_mul(bound, soft_from_i32(kMargin))));
 }
 
 // What each segment may have when all of a history may have no more than `cap` together: the word below the quotient,
@@ -162,7 +161,7 @@ Expected<Limits> derive_limits(std::span<const ProfileSummary> profiles, const T
         return fail("tolerance.wrong_profilers", std::to_string(profiles.size()) + " profilers");
     Limits limits;
     limits.l2 = std::max(bound_of(profiles, &ProfileSummary::l2), terms.allowance.l2);
-    limits.linf = std::max(bound_of(profiles, &ProfileSummary::linf, kLinfMargin), terms.allowance.linf);
+    limits.linf = std::max(bound_of(profiles, &ProfileSummary::linf), terms.allowance.linf);
     limits.moments = std::max(bound_of(profiles, &ProfileSummary::moments), terms.allowance.moments);
     limits.rest = std::max(bound_of(profiles, &ProfileSummary::rest), terms.allowance.rest);
     limits.loose = bound_of(profiles, &ProfileSummary::loose);

@@ -103,11 +103,9 @@ TEST(Limits, one_profiler_of_three_cannot_move_them_by_any_factor) {
         for (int turn = 0; turn < 3; ++turn) {  // whoever of the three it is
             const auto limits = derive_limits(profiles, kTerms);
             ASSERT_TRUE(limits) << limits.error().to_string();
-            constexpr double kMore = static_cast<double>(kLinfMargin) / kMargin;
-            for (const double each : {number(limits->l2), number(limits->linf) / kMore, number(limits->moments),
-                                      number(limits->rest), number(limits->loose)}) {
-                EXPECT_GE(each, low) << lie;
-                EXPECT_LE(each, high + 6.001 * (high - low)) << lie;
+            for (const std::uint32_t each : {limits->l2, limits->linf, limits->moments, limits->rest, limits->loose}) {
+                EXPECT_GE(number(each), low) << lie;
+                EXPECT_LE(number(each), high + 6.001 * (high - low)) << lie;
             }
             EXPECT_GE(number(limits->least_movement), 1.0 / 16);
             EXPECT_LE(number(limits->most_movement), 1.1 * 16.001);
@@ -125,12 +123,12 @@ TEST(Limits, the_largest_segment_of_a_profiler_counts) {
     first_steps[0][Measure::linf] = word(1e-2F);
     const auto limits = derive_limits(std::vector(3, first_steps), kTerms);
     ASSERT_TRUE(limits) << limits.error().to_string();
-    EXPECT_EQ(limits->linf, word(kLinfMargin * 1e-2F));
+    EXPECT_EQ(limits->linf, word(kMargin * 1e-2F));
     EXPECT_EQ(limits->l2, derive_limits(std::vector(3, profile(1e-4F)), kTerms)->l2);
     // Of one profiler alone it does not: two others have measured less.
     const auto alone = derive_limits(std::vector{first_steps, profile(1e-4F), profile(1e-4F)}, kTerms);
     ASSERT_TRUE(alone);
-    EXPECT_LT(number(alone->linf), kLinfMargin * 2e-4);
+    EXPECT_LT(number(alone->linf), kMargin * 2e-4);
     // Who could not reproduce one segment has reproduced nothing; how far training moves is the median still.
     Profile broken = profile(1e-4F);
     broken[8].words.fill(kNan);
