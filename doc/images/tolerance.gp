@@ -33,7 +33,7 @@ label(i) = word(kinds, i)
 set output out("corpus")
 set terminal pngcairo size 760,480 font "DejaVu Sans,10" background rgb "white"
 set logscale x
-set xrange [1e-7:30]
+set xrange [1e-7:120]
 set format x "10^{%L}"
 set format y "%g"
 set yrange [0.3:words(kinds) + 0.7] reverse
