@@ -314,14 +314,10 @@ class Study:
 
 
 # --- tables -------------------------------------------------------------------------------------------------------------
-def at_step(rows: Sequence[Row], step: int) -> Row:
-    return next(row for row in rows if row.step == step)
-
-
 def common(study: Study, a: Run, b: Run) -> tuple[Row, Row] | None:
     """The rows of the last step that both have."""
-    step = min(study.done(a), study.done(b))
-    return (at_step(study.rows(a), step), at_step(study.rows(b), step)) if step else None
+    theirs = {row.step: row for row in study.rows(b)}
+    return next(((row, theirs[row.step]) for row in reversed(study.rows(a)) if row.step in theirs), None)
 
 
 def percent(a: float, b: float) -> float:
@@ -420,6 +416,7 @@ def report(study: Study) -> str:
 
 # --- plots --------------------------------------------------------------------------------------------------------------
 COLOURS = {"f32": "#1f5fa8", "torch": "#3c8d40", "int8": "#d9772b", "noise": "#999999"}
+PICTURES = ("text", "int8", "torch", "images")
 TITLES = {"f32": "canonical, f32", "torch": "libtorch", "int8": "canonical, int8"}
 STYLE = """set terminal pngcairo size 760,430 font "DejaVu Sans,10" background rgb "white"
 set border 3 lc rgb "#666666"
@@ -452,6 +449,7 @@ def differences(study: Study, how: str) -> list[Line]:
     """Of each pair of runs by step, and in grey what seeds differ by from their mean."""
     lines: list[Line] = []
     bases = [study.rows(run_) for run_ in RUNS if run_.subject == "text" and run_.how == "f32" and study.is_complete(run_)]
+    bases = [rows for rows in bases if len(rows) > 1]
     if len(bases) > 1:
         for number, rows in enumerate(bases):
             points = []
@@ -464,7 +462,7 @@ def differences(study: Study, how: str) -> list[Line]:
             continue
         base = {row.step: row.loss for row in study.rows(Run(run_.subject, "f32", run_.seed))}
         points = [(row.step, percent(base[row.step], row.loss)) for row in study.rows(run_) if row.step in base]
-        if points:
+        if len(points) > 1:  # of some runs the last row is all that was kept
             dash = "dt 2 " if run_.subject == "swiglu" else ""
             lines.append((name_of(study, run_), COLOURS[how], f"{dash}lw {1 + 0.5 * run_.seed}", points))
     return lines
@@ -474,7 +472,7 @@ def curves(study: Study, subjects: Sequence[str], value: Callable[[Row], float])
     lines: list[Line] = []
     for run_ in RUNS:
         rows = study.rows(run_)
-        if run_.subject in subjects and rows:
+        if run_.subject in subjects and len(rows) > 1:
             dash = "dt 2 " if run_.how == "torch" else ""
             width = 1.5 if run_.subject != "swiglu" else 2.5
             lines.append((name_of(study, run_), COLOURS[run_.how], f"{dash}lw {width}", [(row.step, value(row)) for row in rows]))
@@ -506,11 +504,13 @@ def publish(study: Study, text: str, pictures: Sequence[str]) -> None:
     page = os.path.join(ROOT, "doc", "quality.md")
     with open(page, encoding="utf-8") as file:
         before, rest = file.read().split(BEGIN)
-    names = [os.path.basename(picture) for picture in pictures]
-    shown = "".join(f"![{name.removesuffix('.png')}](images/{name})\n\n" for name in names)
-    write(page, before + BEGIN + "\n" + text + "\n" + shown + END + rest.split(END)[1])
+    images = os.path.join(ROOT, "doc", "images")
     for picture in pictures:
-        shutil.copy(picture, os.path.join(ROOT, "doc", "images"))
+        shutil.copy(picture, images)
+    # Those, too, that are not drawn anew.
+    names = [name for name in (f"quality-{each}" for each in PICTURES) if os.path.exists(os.path.join(images, name + ".png"))]
+    shown = "".join(f"![{name}](images/{name}.png)\n\n" for name in names)
+    write(page, before + BEGIN + "\n" + text + "\n" + shown + END + rest.split(END)[1])
 
 
 # --- command line -------------------------------------------------------------------------------------------------------
