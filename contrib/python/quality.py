@@ -394,7 +394,7 @@ def verdicts(study: Study) -> list[str]:
             most = max(abs(b.loss - a.loss) for _, a, b in pairs)
             word = "within" if abs(gap) <= deviation else "outside"
             lines.append(f"* {title}: libtorch's final loss differs from the canonical machine's by {gap:+.5f} on average of "
-                         f"{len(pairs)} seeds ({most:.5f} at most): {word} the noise between seeds.")
+                         f"{len(pairs)} seed{'s'[:len(pairs) > 1]} ({most:.5f} at most): {word} the noise between seeds.")
     for subject, title in (("text", "GELU"), ("swiglu", "SwiGLU")):
         pairs = judged(study, subject, "int8")
         if pairs:
