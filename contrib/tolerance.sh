@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tables and plots of doc/tolerance.md: runs quern-tolerance, writes its tables into a folder and draws
-# doc/images/tolerance-*.png from them. Needs gnuplot and build/testing/bin/quern-tolerance. Takes two hours on two cores.
+# doc/images/tolerance-*.png from them. Needs gnuplot and the testing build. Takes two hours on two cores.
 # Usage: contrib/tolerance.sh [--draw] [FOLDER]      default: build/tolerance; --draw: plots of the tables that are there
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -448,8 +448,8 @@ def plot(study: Study, name: str, ylabel: str, lines: Sequence[Line], extra: Seq
 def differences(study: Study, how: str) -> list[Line]:
     """Of each pair of runs by step, and in grey what seeds differ by from their mean."""
     lines: list[Line] = []
-    bases = [study.rows(run_) for run_ in RUNS if run_.subject == "text" and run_.how == "f32" and study.is_complete(run_)]
-    bases = [rows for rows in bases if len(rows) > 1]
+    seeds = [run_ for run_ in RUNS if run_.subject == "text" and run_.how == "f32" and study.is_complete(run_)]
+    bases = [rows for rows in map(study.rows, seeds) if len(rows) > 1]
     if len(bases) > 1:
         for number, rows in enumerate(bases):
             points = []
