@@ -9,6 +9,7 @@
 #include "base/fs.h"
 #include "base/machine_memory.h"
 #include "bin/limits_json.h"
+#include "compute/core/plan_json.h"
 #include "compute/program/architecture.h"
 #include "compute/program/description.h"
 #include "compute/program/state_file.h"
@@ -50,22 +51,6 @@ inline CLI::Option* declare_judged_state(CLI::App& app, JudgedOptions& o) {
     return judged->needs(stretch);
 }
 
-// A plan's body.
-inline json::Value json_of(const std::vector<compute::core::PlanItem>& body) {
-    json::Value items = json::Value::array();
-    for (const compute::core::PlanItem& item : body) {
-        if (item.count == 1) {
-            items.push(std::uint64_t{item.program});
-            continue;
-        }
-        json::Value repeat = json::Value::array();
-        repeat.push(item.count);
-        repeat.push(json_of(item.body));
-        items.push(std::move(repeat));
-    }
-    return items;
-}
-
 inline Expected<json::Value> write_program(const vm::tensor::Program& program, const std::string& path) {
     const Bytes bytes = vm::tensor::encode(program);
     if (bytes.size() > vm::tensor::kMaxProgramBytes) return fail("program.too_large", std::to_string(bytes.size()));
@@ -84,7 +69,7 @@ inline Expected<json::Value> describe_limits(const std::string& path) {
 inline Expected<compute::tolerance::judge::JudgedPrograms> judged_programs(
     const JudgedOptions& options, const compute::program::TrainingPrograms& built) {
     if (built.programs.size() != 1)
-        return fail("compile.tolerance", "the architecture accumulates: a tolerance task trains by one program");
+        return fail("compile.tolerance", "a tolerance task trains by one program: no accumulate and no held_out");
     return compute::tolerance::judge::build_judged_programs(built.programs.front().program, options.segments,
                                                             options.loose);
 }
@@ -113,8 +98,8 @@ inline Expected<json::Value> make_judged_programs(const JudgedOptions& options,
                                             {"interval", options.k + 1}});
     if (!options.limits.empty()) told.set("limits", std::move(limits));
     result.set("tolerance", std::move(told));
-    result.set("turn", json_of(judged.body(options.k, 1)));
-    result.set("plan", json_of(task.plan.body()));
+    result.set("turn", compute::core::json_of(judged.body(options.k, 1)));
+    result.set("plan", compute::core::json_of(task.plan.body()));
     return result;
 }
 

@@ -17,14 +17,16 @@
 #include "bin/out_of_memory.h"
 #include "bin/program_file.h"
 #include "bin/terminal.h"
+#include "bin/verify.h"
+#include "compute/core/plan_json.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/array_dataset.h"
 #include "compute/program/description.h"
 #include "compute/program/evaluate.h"
+#include "compute/program/held_out.h"
 #include "compute/program/image_dataset.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/model_file.h"
-#include "compute/program/replay.h"
 #include "compute/program/sampler.h"
 #include "compute/program/start_program.h"
 #include "compute/program/state_file.h"
@@ -39,7 +41,6 @@ using namespace quern;
 using namespace quern::compute::program;
 namespace tensor = quern::vm::tensor;
 namespace core = quern::compute::core;
-using core::PlanItem;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{8} << 30;  // a state or data set
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
@@ -49,19 +50,14 @@ struct Options {
     std::string model;
     FitChoices fit;
     std::string program;
-    std::vector<std::string> programs;  // of a plan, in order
-    std::uint32_t accumulate = 0;
-    std::uint64_t first_step = 1;
-    std::uint64_t last_step = 0;
-    std::string beacon;
-    std::string root;
-    std::string after;
     std::string state;
     std::string from;
     std::string data;
     std::string out;
     std::string update;
+    std::string evaluate;
     std::string start;
+    std::vector<std::string> held_out;  // as `sets`
     JudgedOptions judged;
     std::string file;
     std::vector<std::string> texts;
@@ -83,19 +79,13 @@ struct Options {
     bool bare = false;
     bool predictions = false;
     InspectOptions inspected;
+    VerifyOptions verified;
     SampleOptions sample;
 };
 
 std::string hex(const Hash32& hash) { return to_hex0x(hash); }
 
 void print(const json::Value& value) { std::printf("%s\n", value.dump_pretty().c_str()); }
-
-Expected<tensor::State> read_state_of(const Program& program, const std::string& path) {
-    QUERN_TRY(const Bytes file, fs::read_file(path, kMaxFileBytes));
-    auto state = read_state(program, file);
-    if (!state) return detailed(state.error(), path + ": " + state.error().detail);
-    return state;
-}
 
 Expected<json::Value> make_start_program(const Options& options, const BuiltProgram& training) {
     std::vector<std::string> kept;
@@ -111,7 +101,8 @@ Expected<json::Value> make_start_program(const Options& options, const BuiltProg
 // The last would be written over the others.
 Status check_outputs(const Options& options) {
     std::vector<std::filesystem::path> seen;
-    for (const std::string& path : {options.out, options.update, options.judged.judge, options.start}) {
+    for (const std::string& path :
+         {options.out, options.update, options.evaluate, options.judged.judge, options.start}) {
         if (path.empty()) continue;
         std::error_code problem;
         std::filesystem::path whole = std::filesystem::weakly_canonical(path, problem);
@@ -132,22 +123,34 @@ Status make_program(const Options& options) {
         print(judged);
         return {};
     }
-    const bool two = built.programs.size() == 2;
+    const bool two = built.training_count() == 2;
     if (two == options.update.empty())
         return fail("compile.update_file",
                     two ? "the architecture accumulates: --update names the second program's file"
                         : "the architecture does not accumulate: there is no second program");
+    if (built.evaluation.empty() != options.evaluate.empty())
+        return fail("compile.evaluate_file",
+                    built.evaluation.empty()
+                        ? "the architecture has no held_out: there is nothing to evaluate on"
+                        : "the architecture has held_out: --evaluate names the file of the program that evaluates");
     QUERN_TRY(json::Value result, write_program(built.programs[0].program, options.out));
     if (two) {
         QUERN_TRY(json::Value update, write_program(built.programs[1].program, options.update));
         result.set("update", std::move(update));
+    }
+    if (!built.evaluation.empty()) {
+        QUERN_TRY(json::Value evaluation, write_program(built.programs.back().program, options.evaluate));
+        evaluation.set("number", built.programs.size() - 1);
+        evaluation.set("examples", std::uint64_t{held_out_count(architecture)});
+        evaluation.set("body", core::json_of(built.evaluation));
+        result.set("evaluation", std::move(evaluation));
     }
     if (!options.start.empty()) {
         QUERN_TRY(json::Value start, make_start_program(options, built.programs.front()));
         start.set("number", built.programs.size());
         result.set("start", std::move(start));
     }
-    result.set("turn", json_of(built.turn));
+    result.set("turn", core::json_of(built.round()));
     print(result);
     return {};
 }
@@ -321,11 +324,30 @@ Status fit_to_network(const Options& options) {
     const std::string file = std::filesystem::absolute(options.model).lexically_relative(folder).string();
     if (file.empty() || file.starts_with(".."))
         return fail("arch.outside", options.model + " is not beside " + options.out);
-    QUERN_TRY(const std::string text, fit_architecture(network, file, options.sets, options.fit));
+    QUERN_TRY(const std::string text, fit_architecture(network, file, options.sets, options.fit, options.held_out));
     QUERN_CHECK(fs::write_file_atomic(options.out, as_bytes(text)));
     QUERN_TRY(const json::Value fitted, json::parse(text));
     print(fitted);
     return {};
+}
+
+// Of other text with the same vocabulary: its line of the architecture file.
+Expected<std::string> held_out_text(const Options& options, const Text& dataset) {
+    if (options.held_out.empty()) return std::string();
+    if (options.held_out.size() != 1)
+        return fail("compile.wrong_data", "a transformer has one file of held-out tokens");
+    QUERN_TRY(const Text other, read_dataset(options.held_out[0]));
+    const auto pairs_of = [](const Text& text) {
+        return text.vocabulary.pairs() ? text.vocabulary.pairs()->pairs() : std::vector<BytePairs::Pair>();
+    };
+    const bool same =
+        pairs_of(other) == pairs_of(dataset) && other.vocabulary.characters() == dataset.vocabulary.characters();
+    if (!same)
+        return fail("compile.wrong_data", options.held_out[0] + " has another vocabulary: `dataset --vocabulary-of " +
+                                              options.sets[0] + "` encodes it as that");
+    return "  \"held_out\": {\"data\": {\"dtype\": \"" + other.dtype() +
+           "\", \"elements\": " + std::to_string(other.elements()) +
+           "}, \"every\": " + std::to_string(options.fit.evaluate_every) + "},\n";
 }
 
 // A small transformer that fits a data set, as a file to be changed by hand.
@@ -333,13 +355,15 @@ Status make_architecture(const Options& options) {
     if (!options.model.empty()) return fit_to_network(options);
     if (options.sets.size() != 1) return fail("compile.wrong_data", "a transformer has one file of tokens");
     QUERN_TRY(const Text dataset, read_dataset(options.sets[0]));
+    QUERN_TRY(const std::string held_out, held_out_text(options, dataset));
     const std::string text =
         "{\n  \"format\": \"quern-arch-1\",\n"
         "  \"model\": {\"type\": \"char_transformer\", \"layers\": 2, \"d_model\": 64, \"heads\": 4, \"context\": " +
         std::to_string(options.context) +
         ", \"mlp_ratio\": 4, \"vocab\": " + std::to_string(dataset.vocabulary.size()) +
         "},\n  \"data\": {\"dtype\": \"" + dataset.dtype() + "\", \"elements\": " + std::to_string(dataset.elements()) +
-        "},\n  \"batch\": 16,\n"
+        "},\n" + held_out +
+        "  \"batch\": 16,\n"
         "  \"optimizer\": {\"type\": \"adamw\", \"lr\": 0.01, \"betas\": [0.9, 0.99], \"eps\": 1e-8,\n"
         "                \"weight_decay\": 0.1, \"warmup\": 20, \"total_steps\": 600, \"grad_clip\": 1.0}\n}\n";
     QUERN_CHECK(parse_architecture(text));
@@ -386,6 +410,7 @@ Status export_trained(const Options& options) {
     result.set("state_root", hex(tensor::state_root(state)));
     result.set("parameters", parameter_count(program));
     result.set("bytes", model.size());
+    if (const auto metrics = read_metrics(program, state)) result.set("evaluation", describe(*metrics));
     print(result);
     return {};
 }
@@ -442,78 +467,7 @@ Status evaluate_trained(const Options& options) {
     return {};
 }
 
-// The programs of a task by the plan that `program` prints as "turn", for steps up to the last that is replayed.
-Expected<core::TaskPrograms> planned_programs(const Options& options) {
-    std::vector<Program> programs;
-    for (const std::string& path : options.programs) {
-        QUERN_TRY(Program program, read_program(path));
-        programs.push_back(std::move(program));
-    }
-    const bool accumulates = programs.size() == 2;
-    if (accumulates == (options.accumulate == 0))
-        return fail("compile.accumulate", "two programs and --accumulate go together");
-    if (options.last_step == 0) return fail("replay.bad_range", "--last is 0: steps count from 1");
-    if (!accumulates) return core::TaskPrograms::make(std::move(programs), core::plain_body(options.last_step));
-    std::vector<PlanItem> turn = core::plain_body(options.accumulate);
-    turn.push_back(core::plan_step(1));
-    const std::uint64_t turns = (options.last_step - 1) / (std::uint64_t{options.accumulate} + 1) + 1;
-    if (turns > 1) turn = {core::plan_repeat(turns, std::move(turn))};
-    return core::TaskPrograms::make(std::move(programs), std::move(turn));
-}
-
-Expected<std::vector<Bytes>> read_sets(const Options& options, const Program& program) {
-    if (options.sets.size() != program.header.data.size())
-        return fail("compile.wrong_data", std::to_string(options.sets.size()) + " files, the program has " +
-                                              std::to_string(program.header.data.size()) + " data tensors");
-    std::vector<Bytes> sets;
-    for (std::size_t i = 0; i < options.sets.size(); ++i) {
-        QUERN_TRY(const std::uint64_t bytes, fs::file_size(options.sets[i]));
-        const std::uint64_t wanted = tensor::data_bytes(program.header.data[i]);
-        if (bytes != wanted)
-            return fail("compile.wrong_data", options.sets[i] + " has " + std::to_string(bytes) +
-                                                  " bytes, the program wants " + std::to_string(wanted));
-        QUERN_TRY(Bytes set, fs::read_file(options.sets[i], wanted));
-        sets.push_back(std::move(set));
-    }
-    return sets;
-}
-
-// Steps done over again, against a root or a state that somebody says is their result.
-Status verify(const Options& options) {
-    if (options.root.empty() == options.after.empty())
-        return fail("compile.nothing_to_compare", "--root or --after, one of them, says what it should be");
-    QUERN_TRY(const core::TaskPrograms programs, planned_programs(options));
-    const Program& program = programs.any();
-    const auto beacon = fixed_from_hex<Hash32::kSize>(options.beacon);
-    if (!beacon) return detailed(beacon.error(), "--beacon: " + beacon.error().detail);
-    QUERN_TRY(tensor::State state, read_state_of(program, options.state));
-    QUERN_TRY(std::vector<Bytes> sets, read_sets(options, program));
-    ThreadPool pool(std::max(1U, std::thread::hardware_concurrency()));
-    QUERN_CHECK(replay(programs, state, tensor::MemoryData(std::move(sets)), tensor::seed_tensor(*beacon),
-                       options.first_step, options.last_step, &pool));
-    const Hash32 root = tensor::state_root(state, &pool);
-    json::Value result = json::Value::object({{"first", options.first_step}, {"last", options.last_step}});
-    result.set("state_root", hex(root));
-    if (!options.root.empty()) {
-        const auto wanted = fixed_from_hex<Hash32::kSize>(options.root);
-        if (!wanted) return detailed(wanted.error(), "--root: " + wanted.error().detail);
-        result.set("equal", root == *wanted);
-        print(result);
-        return root == *wanted ? Status() : fail("verify.differs", "the root is another one");
-    }
-    QUERN_TRY(const tensor::State said, read_state_of(program, options.after));
-    const auto found = difference(program, state, said);
-    result.set("equal", !found);
-    if (found) {
-        json::Value told = json::Value::object({{"slot", found->slot}, {"elements", found->elements}});
-        if (found->largest) told.set("largest", *found->largest);
-        told.set("slots", found->slots);
-        result.set("difference", std::move(told));
-    }
-    print(result);
-    if (!found) return {};
-    return fail("verify.differs", found->slot + ", in " + std::to_string(found->elements) + " elements");
-}
+Status verify(const Options& options) { return verify_steps(options.verified); }
 
 using Action = Status (*)(const Options&);
 
@@ -575,12 +529,13 @@ void declare(CLI::App& app, Options& o, Action& action) {
     required(sub, "--arch", o.arch, "architecture JSON (doc/program-compiler.md)");
     required(sub, "--out", o.out, "program file to write; of an architecture that accumulates the first, 0 in plans");
     sub->add_option("--update", o.update, "file of the second, 1 in plans, of an architecture that accumulates");
-
+    sub->add_option("--evaluate", o.evaluate,
+                    "file of the program that evaluates, behind those in plans, of an architecture with held_out");
     CLI::Option* start =
         sub->add_option("--start", o.start, "file of a program that makes the first state, behind the others in plans");
     sub->add_option("--program", o.program, "program file of an earlier training, whose parameters --start keeps")
         ->needs(start);
-    declare_judged_programs(*sub, o.judged)->excludes(start)->excludes("--update");
+    declare_judged_programs(*sub, o.judged)->excludes(start)->excludes("--update")->excludes("--evaluate");
     sub = command("init", "Make the initial state of an architecture from a seed", make_initial_state);
     required(sub, "--arch", o.arch, "architecture JSON");
     required(sub, "--out", o.out, "state file (safetensors) to write");
@@ -613,9 +568,18 @@ void declare(CLI::App& app, Options& o, Action& action) {
     of_network(sub->add_option("--batch", o.fit.batch, "examples in a step"));
     of_network(sub->add_option("--lr", o.fit.learning_rate, "learning rate of AdamW"));
     of_network(sub->add_option("--steps", o.fit.total_steps, "steps after which the rate has fallen; 0: it does not"));
+    of_network(sub->add_option("--recompute", o.fit.recompute,
+                               "parts of the network of which only the ends are kept for the backward pass, which "
+                               "takes less memory and more work; 0: all is kept"));
     of_network(sub->add_option("--example", o.fit.example,
                                "of TorchScript: dims of an example, 3x32x32, or 64 of tokens (default: by what "
                                "`dataset` wrote beside the data)"));
+    CLI::Option* held_out =
+        sub->add_option("--held-out", o.held_out, "files as of --data that the training evaluates itself on");
+    held_out->expected(1, 2)->take_all();
+    sub->add_option("--evaluate-every", o.fit.evaluate_every, "updates between evaluations; 0: one, at the end")
+        ->needs(held_out)
+        ->capture_default_str();
     required(sub, "--out", o.out, "architecture JSON to write; change it as you like");
 
     sub = command("inspect", "Describe a program file", inspect);
@@ -655,19 +619,7 @@ void declare(CLI::App& app, Options& o, Action& action) {
                   "of classes and tokens, also the number that each target was taken for");
 
     sub = command("verify", "Do steps over again, and compare the result with a root or a state", verify);
-    sub->add_option("--program", o.programs, "program file; of an accumulating training both")
-        ->required()
-        ->expected(1, 2)
-        ->take_all();
-    sub->add_option("--accumulate", o.accumulate, "of an accumulating training: batches of an update")
-        ->check(CLI::Range(std::uint32_t{1}, kMaxAccumulate));
-    required(sub, "--state", o.state, "state file before the first of the steps");
-    sub->add_option("--data", o.sets, "files of the program's data tensors, in order")->required()->take_all();
-    required(sub, "--beacon", o.beacon, "32 bytes in hexadecimal: the task's seedBeacon");
-    sub->add_option("--first", o.first_step, "the first step, from 1 on")->capture_default_str();
-    sub->add_option("--last", o.last_step, "the last step")->required();
-    CLI::Option* root = sub->add_option("--root", o.root, "state root that the last step should give");
-    sub->add_option("--after", o.after, "state file that it should give")->excludes(root);
+    declare_verify(sub, o.verified);
     app.require_subcommand(1);
 }
 

@@ -34,6 +34,7 @@ struct Options {
     TransferTexts transfer;
     std::string node = "http://127.0.0.1:8545";
     bool as_json = false;
+    std::vector<std::string> held_out;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -52,6 +53,17 @@ void declare(CLI::App& app, Options& options) {
         "of such a file: cross_entropy, mse, binary_cross_entropy or next_token (default: by what it gives)");
     app.add_option("--batch", train.fit.batch, "of such a file: examples in a step")->capture_default_str();
     app.add_option("--lr", train.fit.learning_rate, "of such a file: learning rate of AdamW")->capture_default_str();
+    CLI::Option* held_out =
+        app.add_option("--held-out", options.held_out,
+                       "files as of --data, on which the training evaluates the model: the metric is proved with it");
+    held_out->take_all();
+    app.add_option("--evaluate-every", train.fit.evaluate_every,
+                   "of such a file: updates between evaluations; 0: one, at the end")
+        ->needs(held_out)
+        ->capture_default_str();
+    app.add_option(
+        "--recompute", train.fit.recompute,
+        "of such a file: parts of which only the ends are kept for the backward pass: less memory, more work");
     app.add_option("--example", train.fit.example,
                    "of TorchScript: dims of an example, 3x32x32, or 64 of tokens (default: by what `quern-compile "
                    "dataset` wrote beside the data)");
@@ -165,11 +177,13 @@ int run(int argc, char** argv) {
         "2 wrong options, 3 no node answers.\n"};
     declare(app, options);
     if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
-    for (const char* name : {"--loss", "--batch", "--lr", "--example"})
+    for (const char* name : {"--loss", "--batch", "--lr", "--evaluate-every", "--recompute", "--example"})
         if (app.get_option(name)->count() != 0 && !compute::program::is_network_name(options.train.model))
             return complain(kProgram,
                             Error{"train.not_onnx", std::string(name) + ": an architecture file says it itself", {}},
                             kExitUsage);
+    options.train.held_out = options.held_out.size();
+    options.train.data.insert(options.train.data.end(), options.held_out.begin(), options.held_out.end());
     const auto url = http::parse_url(options.node);
     if (!url) return complain(kProgram, url.error(), kExitUsage);
     if (const Status done = take_transfer_options(options.train.transfer, options.transfer); !done)

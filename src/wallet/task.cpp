@@ -6,6 +6,7 @@
 #include "chain/market/bonds.h"
 #include "chain/params/parameters.h"
 #include "chain/types/json_codec.h"
+#include "compute/core/plan_json.h"
 #include "compute/core/profiling.h"
 #include "compute/core/program_opening.h"
 #include "compute/core/task_plan.h"
@@ -50,32 +51,11 @@ Status take_amount(std::string_view option, const std::string& text, Uint256& ta
     return {};
 }
 
-// [item...], an item being the number of a program or [count, body].
-Expected<std::vector<core::PlanItem>> body_of(const json::Value& json, unsigned depth = 1) {
-    if (depth > core::kMaxPlanDepth) return fail("plan.too_deep", "at most 4 bodies in each other");
-    QUERN_TRY(const auto items, json.as_array());
-    std::vector<core::PlanItem> body;
-    for (const json::Value& item : items) {
-        core::PlanItem& made = body.emplace_back();
-        if (!item.is_array()) {
-            QUERN_TRY(const std::uint64_t program, item.as_u64());
-            if (program >= core::kMaxPlanPrograms) return fail("plan.bad_program", std::to_string(program));
-            made.program = static_cast<std::uint32_t>(program);
-            continue;
-        }
-        if (item.size() != 2) return fail("plan.bad_body", "a repeat is [count, body]");
-        QUERN_TRY(made.count, item[0].as_u64());
-        if (made.count < 2) return fail("plan.bad_count", "a repeat repeats");
-        QUERN_TRY(made.body, body_of(item[1], depth + 1));
-    }
-    return body;
-}
-
 // Of the options, else of the specification. Empty: neither has one.
 Expected<std::vector<core::PlanItem>> take_body(const SpecOptions& options, const types::TaskSubmitPayload& spec) {
     if (!options.plan.empty()) {
         QUERN_TRY(const json::Value json, named("--plan", read_json_argument(options.plan)));
-        return named("--plan", body_of(json));
+        return named("--plan", core::body_of(json));
     }
     if (!options.body.empty()) return options.body;
     if (options.steps != 0) return core::plain_body(options.steps);

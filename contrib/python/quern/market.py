@@ -27,7 +27,8 @@ class Job:
     """A model, its data and initial state on disk and in the content store of `node`; None: on disk alone.
 
     architecture: what arch.json says; data: files of its data tensors. With `accumulate` in it an update is so many steps
-    of the first program and one of the second. `trained`, a state and its program's file, gives the parameters that it
+    of the first program and one of the second; with `held_out`, whose files come last in `data`, the training evaluates
+    itself by one more. `trained`, a state and its program's file, gives the parameters that it
     begins with; with `start` the first step of all makes the rest of the first state. `network` is the file that the
     architecture names. `tolerance`, (steps of a segment, segments of a stretch, file of the limits), makes a task that
     judges what its solver claims; without the file its limits are profilers' to find."""
@@ -42,11 +43,15 @@ class Job:
         self.data = list(data)
         accumulate = architecture.get("accumulate")
         self.programs = [self.program] + ([path("update.bin")] if accumulate else [])
+        self.evaluates = [path("evaluate.bin")] if "held_out" in architecture else []
+        self.programs += self.evaluates
         self.starts = [path("start.bin")] if start else []
         self.tolerance = tolerance
         with open(self.arch, "w") as file:
             json.dump(architecture, file, indent=2)
         more = ["--update", self.programs[1]] if accumulate else []
+        if self.evaluates:
+            more += ["--evaluate", *self.evaluates]
         judged = []
         if tolerance:
             steps, segments, limits = tolerance
@@ -76,10 +81,13 @@ class Job:
         return self.repeated(steps)
 
     def repeated(self, steps):
-        updates, rest = divmod(steps, sum(map(self.length, self.compiled["turn"])))
-        if rest or not updates:
-            raise ValueError(f"{steps} steps are no updates of {self.compiled['turn']}")
-        return self.compiled["turn"] if updates == 1 else [[updates, self.compiled["turn"]]]
+        turn, last = self.compiled["turn"], self.compiled.get("evaluation", {}).get("body", [])
+        if turn[-len(last):] == last:  # each turn has it
+            last = []
+        updates, rest = divmod(steps - sum(map(self.length, last)), sum(map(self.length, turn)))
+        if rest or updates < 1:
+            raise ValueError(f"{steps} steps are no updates of {turn}")
+        return (turn if updates == 1 else [[updates, turn]]) + last
 
     @classmethod
     def length(cls, item):
@@ -89,23 +97,29 @@ class Job:
 
 class TextJob(Job):
     """A character transformer and the data set of some texts. total_steps counts updates; vocab: larger than the
-    data's; `adapter_rank` leaves the parameters as they are and trains adapters."""
+    data's; `adapter_rank` leaves the parameters as they are and trains adapters. held_out: (texts, the other fields of an
+    architecture's `held_out`)."""
 
     def __init__(self, directory, node, texts, layers=2, d_model=64, heads=4, context=64, batch=16, total_steps=300,
-                 accumulate=None, tie_embeddings=False, vocab=None, adapter_rank=0, **more):
+                 accumulate=None, tie_embeddings=False, vocab=None, adapter_rank=0, held_out=None, **more):
         os.makedirs(directory, exist_ok=True)
         data = os.path.join(directory, "data.u8")
         self.dataset = json.loads(run("quern-compile", "dataset", "--out", data, *texts))
+        files, others = [data], {}
+        if held_out:
+            files.append(os.path.join(directory, "held-out.u8"))
+            found = json.loads(run("quern-compile", "dataset", "--vocabulary-of", data, "--out", files[1], *held_out[0]))
+            others = {"held_out": {"data": {"dtype": found["dtype"], "elements": found["elements"]}, **held_out[1]}}
         super().__init__(directory, node, {
             "format": "quern-arch-1",
             "model": {"type": "char_transformer", "layers": layers, "d_model": d_model, "heads": heads,
                       "context": context, "mlp_ratio": 4, "vocab": vocab or self.dataset["vocab"],
                       "tie_embeddings": tie_embeddings, "adapter_rank": adapter_rank},
             "data": {"dtype": self.dataset["dtype"], "elements": self.dataset["elements"]}, "batch": batch,
-            **({"accumulate": accumulate} if accumulate else {}),
+            **({"accumulate": accumulate} if accumulate else {}), **others,
             "optimizer": {"type": "adamw", "lr": 1e-2, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1,
                           "warmup": 20, "total_steps": total_steps, "grad_clip": 1.0},
-        }, [data], **more)
+        }, files, **more)
 
 
 def state_of(task):

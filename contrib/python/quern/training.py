@@ -288,7 +288,7 @@ def _stage(folder: str) -> str | None:
 
 def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | None = None, loss: str = "",
           batch: int = 32, lr: float = 1e-3, optimizer: Mapping[str, Any] | None = None, context: int | None = None,
-          local: bool = False, node: str = "http://127.0.0.1:8545", keystore: str | None = None,
+          recompute: int = 0, held_out: Any = None, evaluate_every: int = 0, local: bool = False, node: str = "http://127.0.0.1:8545", keystore: str | None = None,
           password_file: str | None = None, seed: int = 1, directory: str | None = None, options: Sequence[str] = (),
           on_event: Callable[[Event], None] | None = None) -> dict[str, torch.Tensor]:
     """Trains a module and gives its `state_dict` after it: `module.load_state_dict(quern.train(module, ...))`.
@@ -301,6 +301,10 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
     loss        cross_entropy, mse, binary_cross_entropy or next_token; "": next_token of tokens alone, mse of targets
                 that are no whole numbers, else cross_entropy
     optimizer   fields of an architecture file's optimizer; default AdamW with rate `lr`
+    recompute   parts of the model of which only the ends are kept for the backward pass, which computes the rest again:
+                less memory, more work, the same bits; 0: all is kept
+    held_out    as `dataset`: examples that nothing is trained by. The training evaluates the module on them, every
+                `evaluate_every` updates or (0) at the end; what it finds is proved with it, and `evaluation` of events
     directory   where model, data and what quern-train keeps lie. With one given, the same call goes on where it was
                 interrupted, with the weights that it began with, and never pays twice. Default: a temporary one
     options     more of quern-train's own
@@ -326,7 +330,13 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
         data = [path(name) for name in (("tokens",) if tokens else ("inputs", "targets"))]
         for file, tensor in zip(data, tensors, strict=True):
             _write_words(file, tensor)
-        more = ["--loss", loss] if loss else []
+        others = [] if held_out is None else _tensors(held_out)
+        kept = [f"{file}.held-out" for file in data[:len(others)]]
+        for file, tensor in zip(kept, others, strict=True):
+            _write_words(file, tensor)
+        more = (["--loss", loss] if loss else []) + (["--recompute", str(recompute)] if recompute else [])
+        if kept:
+            more += ["--held-out", *kept, "--evaluate-every", str(evaluate_every)]
         compile_("arch", "--model", path("model.onnx"), "--data", *data, "--batch", str(batch), "--lr", repr(float(lr)),
                  "--steps", str(steps), *more, "--out", path("arch.json"))
         with open(path("arch.json")) as file:
@@ -337,7 +347,7 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
         with open(path("arch.json"), "w") as file:
             json.dump(architecture, file)
 
-        arguments = ["--model", path("arch.json"), "--data", *data, "--out", path(TRAINED), "--steps",
+        arguments = ["--model", path("arch.json"), "--data", *data, *kept, "--out", path(TRAINED), "--steps",
                      str(steps), "--seed", str(seed), *options]
         if local:
             arguments.append("--local")

@@ -188,12 +188,16 @@ private:
 
     void tell(std::uint64_t now) {
         told_ms_ = now;
-        console_.tell({"progress", progress_.describe(), progress_.line(), true});
+        Event event{"progress", progress_.describe(), progress_.line(), true};
+        tell_metrics(program_, state_, event);
+        console_.tell(event);
     }
     void tell_result(const Hash32& root) {
-        console_.tell({"result",
-                       json::Value::object({{"out", options_.out}, {"stateRoot", to_hex0x(root)}, {"local", true}}),
-                       options_.out + " is trained; state root " + to_hex0x(root)});
+        Event event{"result",
+                    json::Value::object({{"out", options_.out}, {"stateRoot", to_hex0x(root)}, {"local", true}}),
+                    options_.out + " is trained; state root " + to_hex0x(root)};
+        if (tensor::check_state(program_, state_)) tell_metrics(program_, state_, event);
+        console_.tell(event);
     }
 
     const TrainOptions& options_;

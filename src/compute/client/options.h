@@ -25,7 +25,8 @@ struct ToleranceOptions {
 
 struct TrainOptions {
     std::string model;                 // file, as compute::program::read_model() takes it
-    std::vector<std::string> data;     // files of the data tensors, in the model's order
+    std::vector<std::string> data;     // files of the data tensors, in the model's order, those held out last
+    std::size_t held_out = 0;          // how many of them are, of a network without an architecture file
     compute::program::FitChoices fit;  // of a network without an architecture file
     std::string out;                   // the trained model, safetensors
     std::vector<std::string> outputs;  // https:// and s3:// to which the trained model is delivered as well

@@ -1,8 +1,11 @@
 #include "compute/client/result.h"
 
+#include <cstdio>
+
 #include "base/fs.h"
 #include "compute/client/training.h"
 #include "compute/core/profiling.h"
+#include "compute/program/held_out.h"
 #include "compute/program/state_file.h"
 #include "compute/worker/task_inputs.h"
 #include "crypto/content_id.h"
@@ -48,6 +51,20 @@ Status check_proof(const types::ProofRecord& proof, const Look& look) {
     if (proof.steps != task.steps) return differ("number of steps");
     if (proof.final_root != look.claim.final_root) return differ("final state");
     return {};
+}
+
+void tell_metrics(const vm::tensor::Program& program, const vm::tensor::State& state, Event& event) {
+    const auto metrics = program::read_metrics(program, state);
+    if (!metrics) return;
+    event.data.set("evaluation", program::describe(*metrics));
+    char text[96];
+    std::snprintf(text, sizeof text, "  held-out loss %.4g", static_cast<double>(metrics->loss));
+    event.text += text;
+    if (metrics->accuracy) {
+        std::snprintf(text, sizeof text, ", accuracy %.2f %%", 100 * static_cast<double>(*metrics->accuracy));
+        event.text += text;
+    }
+    event.text += " after " + std::to_string(metrics->step) + " updates";
 }
 
 Status check_root(const vm::tensor::State& state, const Hash32& root, ThreadPool* pool) {

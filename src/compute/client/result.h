@@ -18,6 +18,10 @@ inline constexpr std::string_view kNotTheTask = "train.other_task";
 // and that it ends where the claim does. Error: train.wrong_proof.
 [[nodiscard]] Status check_proof(const chain::types::ProofRecord& proof, const Look& look);
 
+// What a training that evaluates itself found so far, as `evaluation` in an event's data and at its text's end; of
+// another nothing.
+void tell_metrics(const vm::tensor::Program& program, const vm::tensor::State& state, Event& event);
+
 // That the state's root, computed from all its words, is this one. Error: train.wrong_root.
 [[nodiscard]] Status check_root(const vm::tensor::State& state, const Hash32& root, ThreadPool* pool);
 

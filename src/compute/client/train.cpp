@@ -351,7 +351,9 @@ private:
         if (!look.task.held.is_zero())
             text += "; " + in_qrn(look.task.held) + " is held for the solver: quern-wallet accept --task " +
                     std::to_string(look.task.id) + " pays it";
-        console_.tell({"result", std::move(told), std::move(text)});
+        Event event{"result", std::move(told), std::move(text)};
+        tell_metrics(training.programs.any(), state, event);
+        console_.tell(event);
         return {};
     }
 

@@ -20,27 +20,26 @@ constexpr std::uint64_t kMaxSchedule = 1U << 24;  // updates over which a rate f
 // Before anything is read whole: what the model wants of each file.
 Status check_data(const TrainOptions& options, const Architecture& model) {
     if (options.data.empty()) return fail("train.no_data", "--data names the files of the model's data tensors");
-    if (options.data.size() != model.data.size())
+    const std::vector<tensor::DataSet> sets = model.all_data();
+    if (options.data.size() != sets.size())
         return fail("task.wrong_data_size", std::to_string(options.data.size()) + " data files, " + options.model +
-                                                " has " + std::to_string(model.data.size()) + " data tensors");
-    for (std::size_t i = 0; i < model.data.size(); ++i) {
+                                                " has " + std::to_string(sets.size()) + " data tensors");
+    for (std::size_t i = 0; i < sets.size(); ++i) {
         QUERN_TRY(const std::uint64_t bytes, fs::file_size(options.data[i]));
-        const std::uint64_t wanted = tensor::data_bytes(model.data[i]);
+        const std::uint64_t wanted = tensor::data_bytes(sets[i]);
         if (bytes != wanted)
             return fail("task.wrong_data_size", options.data[i] + " has " + std::to_string(bytes) + " bytes, " +
                                                     options.model + " wants " + std::to_string(wanted) + ": " +
-                                                    std::to_string(model.data[i].elements) + " elements of " +
-                                                    std::string(tensor::name_of(model.data[i].type)));
+                                                    std::to_string(sets[i].elements) + " elements of " +
+                                                    std::string(tensor::name_of(sets[i].type)));
     }
     return {};
 }
 
 // Whoever numbers classes from 1, or trains on another network's labels, would pay for a training in which the
 // examples of a class that the model does not have are only pushed away from all others.
-Status check_classes(const TrainOptions& options, const Architecture& model) {
-    if (model.is_transformer() || model.layers().loss != program::LayersSpec::Loss::cross_entropy) return {};
-    const tensor::DataSet& set = model.data.back();
-    const std::string& path = options.data.back();
+Status check_classes(const TrainOptions& options, const Architecture& model, const tensor::DataSet& set,
+                     const std::string& path) {
     QUERN_TRY(const Bytes targets, fs::read_file(path, tensor::data_bytes(set)));
     std::uint64_t number = 0;
     for (std::uint64_t tile = 0; tile < tensor::data_tiles(set); ++tile) {
@@ -55,6 +54,13 @@ Status check_classes(const TrainOptions& options, const Architecture& model) {
                                                        std::to_string(model.layers().outputs - 1));
         }
     }
+    return {};
+}
+Status check_classes(const TrainOptions& options, const Architecture& model) {
+    if (model.is_transformer() || model.layers().loss != program::LayersSpec::Loss::cross_entropy) return {};
+    const std::vector<tensor::DataSet> sets = model.all_data();  // inputs and targets, of both
+    for (std::size_t i = 1; i < sets.size(); i += 2)
+        QUERN_CHECK(check_classes(options, model, sets[i], options.data[i]));
     return {};
 }
 
@@ -109,7 +115,8 @@ Expected<Tolerant> make_tolerant(const TrainOptions& options, program::TrainingP
                                  tensor::State& initial, wallet::SpecOptions& files, Staged& staged,
                                  const std::string& folder, const Console* console, std::uint64_t memory) {
     if (built.programs.size() != 1)
-        return fail("train.accumulates", options.model + " accumulates: in tolerance mode one program trains");
+        return fail("train.accumulates",
+                    options.model + " accumulates or evaluates: in tolerance mode one program trains");
     QUERN_TRY(Tolerant made, plan_tolerance(options, built.programs.front().program, steps, folder, console));
     QUERN_CHECK(check_memory(program::state_and_file_bytes(made.programs.training), memory));
     QUERN_TRY(initial, tolerance::judge::first_state(made.programs, initial));
@@ -162,7 +169,9 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     };
     program::FitChoices fit = options.fit;
     fit.total_steps = options.updates <= kMaxSchedule ? static_cast<std::uint32_t>(options.updates) : 0;
-    QUERN_TRY(const Architecture model, program::read_model(options.model, options.data, fit));
+    const auto held_out = options.data.end() - static_cast<std::ptrdiff_t>(options.held_out);
+    QUERN_TRY(const Architecture model, program::read_model(options.model, {options.data.begin(), held_out}, fit,
+                                                            {held_out, options.data.end()}));
     QUERN_CHECK(check_data(options, model));
     QUERN_CHECK(check_classes(options, model));
     const std::uint64_t updates = options.updates != 0 ? options.updates : model.optimizer.total_steps;

@@ -492,6 +492,28 @@ Status read_optimizer(Fields fields, OptimizerConfig& config) {
     return fields.finish();
 }
 
+// "data": of tokens one, else inputs and targets.
+Expected<std::vector<vm::tensor::DataSet>> read_sets(Fields& fields, bool is_one) {
+    std::vector<vm::tensor::DataSet> result;
+    if (is_one) {
+        QUERN_TRY(Fields data, fields.object("data"));
+        QUERN_CHECK(read_data(std::move(data), result.emplace_back()));
+        return result;
+    }
+    QUERN_TRY(auto sets, fields.objects("data"));
+    for (Fields& set : sets) QUERN_CHECK(read_data(std::move(set), result.emplace_back()));
+    return result;
+}
+
+Status read_held_out(Fields fields, Architecture& result) {
+    HeldOut held_out;
+    QUERN_TRY(held_out.data, read_sets(fields, takes_windows(result)));
+    QUERN_CHECK(fields.optional_size("examples", held_out.examples));
+    QUERN_CHECK(fields.optional_size("every", held_out.every));
+    result.held_out = std::move(held_out);
+    return fields.finish();
+}
+
 }  // namespace
 
 Expected<LayersSpec::Loss> loss_named(std::string_view name) {
@@ -511,22 +533,19 @@ Expected<Architecture> parse_architecture(std::string_view text) {
     Architecture result;
     QUERN_TRY(Fields model, fields.object("model"));
     QUERN_CHECK(read_model(std::move(model), result));
-    if (takes_windows(result)) {
-        QUERN_TRY(Fields data, fields.object("data"));
-        result.data.resize(1);
-        QUERN_CHECK(read_data(std::move(data), result.data[0]));
-    } else {
-        QUERN_TRY(auto sets, fields.objects("data"));
-        result.data.resize(sets.size());
-        for (std::size_t i = 0; i < sets.size(); ++i) QUERN_CHECK(read_data(std::move(sets[i]), result.data[i]));
-    }
+    QUERN_TRY(result.data, read_sets(fields, takes_windows(result)));
     QUERN_CHECK(fields.size("batch", result.batch));
     if (fields.find("accumulate") != nullptr) {
         QUERN_CHECK(fields.size("accumulate", result.accumulate));
         if (result.accumulate == 0) return fail("arch.out_of_range", "accumulate is 0, may be 1 to 4096");
     }
+    QUERN_CHECK(fields.optional_size("recompute", result.recompute));
     QUERN_TRY(Fields optimizer, fields.object("optimizer"));
     QUERN_CHECK(read_optimizer(std::move(optimizer), result.optimizer));
+    if (fields.find("held_out") != nullptr) {
+        QUERN_TRY(Fields held_out, fields.object("held_out"));
+        QUERN_CHECK(read_held_out(std::move(held_out), result));
+    }
     QUERN_CHECK(fields.finish());
     // What a file gives is checked by who reads it.
     if (result.is_transformer() || result.layers().network_file.empty()) QUERN_CHECK(check_architecture(result));

@@ -15,7 +15,8 @@ inline constexpr std::size_t kMaxArchitectureBytes = 64U << 10;
 //            "tie_embeddings", "adapter_rank", "adapter_scale", "positions": "learned" | "rotary" | "none",
 //            "norm": "layer" | "rms", "activation": "gelu" | "relu" | "silu" | "swiglu", "kv_heads", "dropout",
 //            "experts": {"count", "top", "capacity_factor", "balance"}},
-//  "data": {"dtype", "elements"}, "batch", "accumulate",
+//  "data": {"dtype", "elements"}, "batch", "accumulate", "recompute",
+//  "held_out": {"data": as above, "examples", "every"},
 //  "optimizer": {"type": "adamw" | "adam" | "lion" | "momentum" | "sgd", "lr", "weight_decay", "warmup", "total_steps",
 //                "schedule", "final_lr", "grad_clip"; adamw, adam, lion: "betas": [b1, b2]; adamw, adam: "eps";
 //                momentum: "momentum"}}

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -33,6 +34,8 @@ inline constexpr float kMaxBalance = 1e3F;
 inline constexpr std::uint32_t kMaxImageSide = 1U << 12;
 inline constexpr std::uint32_t kMaxFeatures = 1U << 20;  // of an example's row, channels and outputs as well
 inline constexpr std::uint32_t kMaxAccumulate = 1U << 12;
+inline constexpr std::uint32_t kMaxHeldOutTargets = 1U << 30;  // of an evaluation: they are counted in an i32
+inline constexpr std::uint32_t kMaxRecomputedParts = 1U << 10;
 
 // In the place of each MLP as many as `count`, of which each token goes through `top` (experts.h).
 struct ExpertsSpec {
@@ -127,13 +130,27 @@ struct LayersSpec {
     [[nodiscard]] std::uint32_t rows() const { return is_next_token() ? channels : 1; }
 };
 
+// Examples that nothing is trained by: the training itself measures the model on them (held_out.h).
+struct HeldOut {
+    std::vector<vm::tensor::DataSet> data;  // as the training's, behind which they come
+    std::uint32_t examples = 0;             // the first so many of them; 0: all
+    std::uint32_t every = 0;                // updates from one evaluation to the next; 0: one, at the end
+};
+
 struct Architecture {
     std::variant<TransformerSpec, LayersSpec> model;
     // Of a transformer one: tokens, one after the other, whole numbers.
     std::vector<vm::tensor::DataSet> data{vm::tensor::DataSet{}};
     std::uint32_t batch = 16;
     std::uint32_t accumulate = 0;  // G: batches whose gradients are added up for an update; 0: a step is an update
+    // Parts into which the forward pass is cut; what goes from one to the next is kept for the backward pass, the rest
+    // computed again (recomputation.h). Of a transformer of whole layers, hence at most as many. 0: all is kept.
+    std::uint32_t recompute = 0;
     OptimizerConfig optimizer;
+    std::optional<HeldOut> held_out;
+
+    // Of the programs: the training's, then those held out.
+    [[nodiscard]] std::vector<vm::tensor::DataSet> all_data() const;
 
     // Where the model is of that kind.
     [[nodiscard]] const TransformerSpec& transformer() const { return std::get<TransformerSpec>(model); }
@@ -150,8 +167,18 @@ struct Architecture {
 // arch.attention_in_f32 (attention_precision is of plain attention), arch.experts_in_f32 (precision is of one MLP's
 // matrices), arch.adapters_of_experts (adapters go beside them), arch.too_large, arch.unknown_dtype,
 // arch.wrong_data (data tensors that do not fit one another or the model), arch.wrong_loss (the next token of what is
-// no row of tokens), arch.no_network (the file that is named was not read).
+// no row of tokens), arch.no_network (the file that is named was not read). Those of held-out data say so.
 [[nodiscard]] Status check_architecture(const Architecture& architecture);
+// The same of a transformer alone, for batches of so many windows.
+[[nodiscard]] Status check_transformer(const TransformerSpec& spec, std::uint32_t batch);
+
+// The architecture with the held-out data in the place of its own; of one that has some.
+[[nodiscard]] Architecture on_held_out(const Architecture& architecture);
+// How many of them an evaluation takes.
+[[nodiscard]] std::uint32_t held_out_count(const Architecture& architecture);
+
+// Rows of outputs for each example.
+[[nodiscard]] std::uint32_t rows_of_example(const Architecture& architecture);
 
 // Examples in the data. Of a transformer, or another model of the next token: windows of context + 1 tokens, of which
 // each begins with the last of the one before, so that each token but the first is a target once. 0: there is none.
@@ -161,22 +188,29 @@ struct Architecture {
 // "….lora_a" and "….lora_b", before all others), running statistics, the optimizer's, "step" (i32), "loss" (f32; the
 // step's loss before its update). Step t takes the examples permute_index(t * batch + i mod 2^32, seed words 0 and 1,
 // examples), i in [0, batch): each once per pass over the data as long as examples * passes stays below 2^32. Dropout's
-// key is the seed, t added to each word. Errors: arch.accumulates (it takes two programs), arch.wrong_output (the last
+// key is the seed, t added to each word. Errors: arch.accumulates (it takes two programs, as one with held-out data
+// does), arch.wrong_output (the last
 // layer gives another shape than the targets want), layers.*, image.*, builder.*, program.*.
 [[nodiscard]] Expected<BuiltProgram> build_training_program(const Architecture& architecture);
 
-// The programs of a training, over one slot list, and the steps that lead to an update: the items of a plan's body.
+// The programs of a training, over one slot list, and what a plan's body is made of.
 struct TrainingPrograms {
-    std::vector<BuiltProgram> programs;
-    std::vector<core::PlanItem> turn;
+    std::vector<BuiltProgram> programs;      // those that train, then that of the evaluation
+    std::vector<core::PlanItem> turn;        // the steps that lead to an update
+    std::vector<core::PlanItem> evaluation;  // those of an evaluation; none without held-out data
+    std::uint32_t every = 0;                 // updates before each; 0: one, behind the last
 
-    // The body of a plan of so many updates, 1 at least.
+    [[nodiscard]] std::size_t training_count() const { return programs.size() - (evaluation.empty() ? 0 : 1); }
+    // What a plan repeats: a turn, or so many of them and an evaluation.
+    [[nodiscard]] std::vector<core::PlanItem> round() const;
+    // The body of a plan of so many updates, 1 at least. With held-out data it ends with an evaluation.
     [[nodiscard]] std::vector<core::PlanItem> body(std::uint64_t updates) const;
 };
 // Without accumulation the program above alone. With it two, [[accumulate x G, update] x N]: `accumulate` does what the
 // program above does up to the gradients, of the examples of batch number "micro" (i32), and adds each to its slot
 // "gradient.<parameter>" and the loss to "loss_sum"; `update` gives the sums times 1/G to the optimizer and to "loss",
-// counts "step" and sets the sums to +0. So a sum is ((+0 + g_1) + g_2) + ... + g_G.
+// counts "step" and sets the sums to +0. So a sum is ((+0 + g_1) + g_2) + ... + g_G. With held-out data there is one
+// more, which takes one batch of them a step and leaves all slots but those of held_out.h as they are.
 [[nodiscard]] Expected<TrainingPrograms> build_training_programs(const Architecture& architecture);
 
 // The model alone, for sampling. Slots: the parameters (kept), "tokens" i32 [1,1,1,context], "inverse_temperature",

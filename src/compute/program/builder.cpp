@@ -107,11 +107,16 @@ Value Builder::seed() {
 
 Value Builder::slot(std::string name, DType dtype, const Shape& shape, Initializer initializer, std::uint32_t flags) {
     if (error_) return {};
-    for (const SlotEntry& other : slots_)
-        if (other.name == name) {
-            set_error("builder.duplicate_slot", name);
-            return {};
-        }
+    for (const SlotEntry& other : slots_) {
+        if (other.name != name) continue;
+        if (reuses_slots_ && other.dtype == dtype && other.shape == shape) return other.value;
+        set_error(reuses_slots_ ? "builder.missing_slot" : "builder.duplicate_slot", std::move(name));
+        return {};
+    }
+    if (reuses_slots_) {
+        set_error("builder.missing_slot", std::move(name));
+        return {};
+    }
     if (initializer.kind == Initializer::Kind::given && initializer.words->size() != shape.elements()) {
         set_error("builder.bad_words",
                   name + ": " + std::to_string(initializer.words->size()) + " for " + shape.to_string());
@@ -455,6 +460,13 @@ Value Builder::insert_barrier(Value x, std::shared_ptr<const CustomGradient> cus
     return {id};
 }
 
+void Builder::cut() { recomputation_.places.push_back(size()); }
+
+void Builder::recompute(std::uint32_t parts) {
+    recomputation_.forward_end = size();
+    recomputation_.parts = parts;
+}
+
 Expected<BuiltProgram> Builder::finish() const {
     QUERN_CHECK(status());
     if (!loss_slot_) return fail("builder.no_loss_slot");
@@ -469,7 +481,12 @@ Expected<BuiltProgram> Builder::finish() const {
     Program& program = result.program;
     std::map<Node, std::uint32_t, NodeLess> known;  // again: barriers kept equal nodes apart
     std::vector<std::uint32_t> renumbered(entries_.size(), 0);
+    Recomputation recomputation{{}, 0, recomputation_.parts};  // by node
+    auto place = recomputation_.places.begin();
     for (std::size_t id = 0; id < entries_.size(); ++id) {
+        const auto next = static_cast<std::uint32_t>(program.nodes.size());
+        for (; place != recomputation_.places.end() && *place == id; ++place) recomputation.places.push_back(next);
+        if (id == recomputation_.forward_end) recomputation.forward_end = next;
         if (!live[id]) continue;
         if (entries_[id].barrier) {
             renumbered[id] = renumbered[entries_[id].node.inputs[0]];
@@ -477,9 +494,8 @@ Expected<BuiltProgram> Builder::finish() const {
         }
         Node node = entries_[id].node;
         for (std::uint32_t& input : node.inputs) input = renumbered[input];
-        const auto next = static_cast<std::uint32_t>(program.nodes.size());
-        const auto [place, inserted] = known.emplace(node, next);
-        renumbered[id] = place->second;
+        const auto [found, inserted] = known.emplace(node, next);
+        renumbered[id] = found->second;
         if (inserted) program.nodes.push_back(std::move(node));
     }
     for (const SlotEntry& slot : slots_) {
@@ -487,6 +503,7 @@ Expected<BuiltProgram> Builder::finish() const {
         program.updates.push_back(renumbered[slot.next.id]);
         result.initializers.push_back(slot.initializer);
     }
+    if (recomputation.parts != 0) program::recompute(program.nodes, program.updates, recomputation);
     program.header.data = data_;
     program.header.loss_slot = *loss_slot_;
     vm::tensor::complete_header(program);

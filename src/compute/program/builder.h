@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "compute/program/initializer.h"
+#include "compute/program/recomputation.h"
 #include "vm/tensor/graph.h"
 
 namespace quern::compute::program {
@@ -65,6 +66,9 @@ public:
     // Declares a state slot; its value before the step. Slots keep the order of declaration.
     [[nodiscard]] Value slot(std::string name, DType dtype, const Shape& shape, Initializer initializer,
                              std::uint32_t flags = 0);
+    // From now on slot() declares nothing: it gives the slot of this name that there is. The builder's error
+    // builder.missing_slot, of none and of one of another type.
+    void reuse_slots() { reuses_slots_ = true; }
     // The slot's value after the step; a slot without update keeps its value. dtype and shape must be the slot's.
     void update(Value slot, Value next);
     // All slots keep their values again: for a program that has the slots of another and leaves most as they are.
@@ -143,6 +147,13 @@ public:
     };
     [[nodiscard]] Value with_gradient(Value x, std::vector<Value> inputs, GradientRule rule);
 
+    // --- Activation checkpointing (recomputation.h) -----------------------------------------------------------------
+    // A place between two blocks of a model, where the forward pass may be cut. Without recompute() it changes nothing.
+    void cut();
+    // What is made up to here is the forward pass, in so many parts; what a part computed the nodes from here on are
+    // given by copies of its nodes. Before gradients(); once.
+    void recompute(std::uint32_t parts);
+
     // --- Looking at what is built -----------------------------------------------------------------------------------
     [[nodiscard]] bool failed() const { return error_.has_value(); }
     [[nodiscard]] Status status() const;
@@ -187,9 +198,11 @@ private:
     std::vector<Entry> entries_;
     std::vector<SlotEntry> slots_;
     std::optional<std::uint32_t> loss_slot_;
+    Recomputation recomputation_;  // by entry
     std::map<Node, std::uint32_t, NodeLess> known_;
     std::optional<Error> error_;
     bool located_ = false;
+    bool reuses_slots_ = false;
 };
 
 }  // namespace quern::compute::program

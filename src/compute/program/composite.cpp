@@ -77,13 +77,17 @@ Value softmax(Builder& b, Value x) {
     return b.div(weights, b.sum_last(weights));
 }
 
-Value cross_entropy(Builder& b, Value logits, Value target) {
+Value cross_entropy_of_rows(Builder& b, Value logits, Value target) {
     if (b.failed()) return {};
     const auto shifted = b.sub(logits, b.stop_gradient(b.max_last(logits)));
     const auto log_sum = b.log(b.sum_last(b.exp(shifted)));
     const auto hit = b.ieq(b.iota(vector_shape(b.shape(logits).columns()), 3), target);
     const auto chosen = b.sum_last(b.select(hit, shifted, b.constant(0.0F)));
-    return mean_all(b, b.sub(log_sum, chosen));
+    return b.sub(log_sum, chosen);
+}
+
+Value cross_entropy(Builder& b, Value logits, Value target) {
+    return mean_all(b, cross_entropy_of_rows(b, logits, target));
 }
 
 namespace {
@@ -194,12 +198,16 @@ Value mean_squared_error(Builder& b, Value x, Value target) {
     return mean_all(b, b.mul(difference, difference));
 }
 
-Value binary_cross_entropy(Builder& b, Value logits, Value target) {
+Value binary_cross_entropy_of_each(Builder& b, Value logits, Value target) {
     const auto size = b.elementwise(ElementOp::abs, {logits});
     const auto one = b.constant(1.0F);
     const auto rest = b.log(b.add(b.exp(b.neg(size)), one));
     const auto positive = relu(b, logits);
-    return mean_all(b, b.add(b.sub(positive, b.mul(logits, target)), rest));
+    return b.add(b.sub(positive, b.mul(logits, target)), rest);
+}
+
+Value binary_cross_entropy(Builder& b, Value logits, Value target) {
+    return mean_all(b, binary_cross_entropy_of_each(b, logits, target));
 }
 
 Value gelu(Builder& b, Value x) {

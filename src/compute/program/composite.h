@@ -25,6 +25,7 @@ namespace quern::compute::program {
 // shifted by the row's maximum, which is a constant to gradients(): of a target in [0,v) that changes nothing. A target
 // outside contributes log(sum(exp(x - maximum))) alone, with the gradient softmax(x) / n.
 [[nodiscard]] Value cross_entropy(Builder& b, Value logits, Value target);
+[[nodiscard]] Value cross_entropy_of_rows(Builder& b, Value logits, Value target);  // [1,1,n,1], of each row
 // (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba, Kiros, Hinton, arXiv 1607.06450).
 [[nodiscard]] Value layer_norm(Builder& b, Value x, Value gain, Value bias, float epsilon);
 // The same over [n,g,h,w,channels of a group] with gain and bias [1,1,1,channels] by channel (Wu, He, arXiv
@@ -63,6 +64,7 @@ struct BatchNormed {
 // Mean of -target log sigmoid(x) - (1 - target) log(1 - sigmoid(x)), x the logits, as max(x, 0) - x target +
 // log(1 + exp(-|x|)).
 [[nodiscard]] Value binary_cross_entropy(Builder& b, Value logits, Value target);
+[[nodiscard]] Value binary_cross_entropy_of_each(Builder& b, Value logits, Value target);  // of each element
 // The tanh form of GELU (arXiv 1606.08415), 0.5 x (1 + tanh(u)), as x * sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
 [[nodiscard]] Value gelu(Builder& b, Value x);
 // x [a,b,r,c] times weight [1,1,c,d] plus bias [1,1,1,d] (left out when invalid).

@@ -16,10 +16,12 @@ public:
         if (depth > kMaxLayerDepth) return refuse("layers.too_deep", prefix);
         for (std::size_t i = 0; i < layers.size() && !b_.failed(); ++i) {
             if (++count_ > kMaxLayerCount) return refuse("layers.too_many", std::to_string(kMaxLayerCount));
+            if (depth == 0) b_.cut();
             name_ = prefix + std::to_string(i);
             depth_ = depth;
             x = std::visit([&](const auto& layer) { return apply(layer, x); }, layers[i]);
         }
+        if (depth == 0) b_.cut();
         return b_.failed() ? Features{} : x;
     }
 

@@ -101,6 +101,7 @@ Features Lowering::run(const Features& x) {
     if (!input) return {};
     items_.insert_or_assign(network_.input, std::move(*input));
     for (number_ = 0; number_ < network_.nodes.size() && !b_.failed(); ++number_) {
+        b_.cut();
         node_ = &network_.nodes[number_];
         const Operation* const operation = find_operation(node_->op);
         if (operation == nullptr) {
@@ -118,6 +119,7 @@ Features Lowering::run(const Features& x) {
             b_.locate("node " + std::to_string(number_) + " (" + node_->op +
                       (node_->name.empty() ? "" : " " + node_->name) + ")");
     }
+    b_.cut();
     if (b_.failed()) return {};
     const auto found = items_.find(network_.output);
     if (found == items_.end() || is_whole(found->second)) {

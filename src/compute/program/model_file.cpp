@@ -85,6 +85,17 @@ Expected<Architecture> with_network(Architecture architecture, Network network, 
     return architecture;
 }
 
+Expected<std::vector<DataFile>> look_at(const std::vector<std::string>& paths) {
+    std::vector<DataFile> files;
+    for (const std::string& path : paths) {
+        DataFile each;
+        QUERN_TRY(each.bytes, fs::file_size(path));
+        if (auto text = fs::read_text_file(path + ".json", kMaxDescriptionBytes)) each.description = std::move(*text);
+        files.push_back(std::move(each));
+    }
+    return files;
+}
+
 }  // namespace
 
 bool is_network_name(const std::string& path) { return path.ends_with(".onnx") || is_torchscript_name(path); }
@@ -99,15 +110,11 @@ Expected<Network> read_network(const std::string& path, const std::vector<std::s
 }
 
 Expected<std::string> fit_architecture(const Network& network, const std::string& file,
-                                       const std::vector<std::string>& data, const FitChoices& choices) {
-    std::vector<DataFile> files;
-    for (const std::string& path : data) {
-        DataFile each;
-        QUERN_TRY(each.bytes, fs::file_size(path));
-        if (auto text = fs::read_text_file(path + ".json", kMaxDescriptionBytes)) each.description = std::move(*text);
-        files.push_back(std::move(each));
-    }
-    return fit_architecture(network, file, files, choices);
+                                       const std::vector<std::string>& data, const FitChoices& choices,
+                                       const std::vector<std::string>& held_out) {
+    QUERN_TRY(const std::vector<DataFile> files, look_at(data));
+    QUERN_TRY(const std::vector<DataFile> others, look_at(held_out));
+    return fit_architecture(network, file, files, choices, others);
 }
 
 Expected<Architecture> read_architecture(const std::string& path) {
@@ -120,10 +127,10 @@ Expected<Architecture> read_architecture(const std::string& path) {
 }
 
 Expected<Architecture> read_model(const std::string& path, const std::vector<std::string>& data,
-                                  const FitChoices& choices) {
+                                  const FitChoices& choices, const std::vector<std::string>& held_out) {
     if (!is_network_name(path)) return read_architecture(path);
     QUERN_TRY(Network network, read_network(path, data, choices));
-    QUERN_TRY(const std::string text, fit_architecture(network, path, data, choices));
+    QUERN_TRY(const std::string text, fit_architecture(network, path, data, choices, held_out));
     QUERN_TRY(Architecture architecture, parse_architecture(text));
     return with_network(std::move(architecture), std::move(network), path);
 }

@@ -22,10 +22,13 @@ namespace quern::compute::program {
                                              const FitChoices& choices);
 [[nodiscard]] bool is_network_name(const std::string& path);  // *.onnx, *.pt, *.pth
 [[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
-                                                     const std::vector<std::string>& data, const FitChoices& choices);
+                                                     const std::vector<std::string>& data, const FitChoices& choices,
+                                                     const std::vector<std::string>& held_out);
 
-// What a person calls a model: an architecture file, or by its name a network's file, fitted to the data.
+// What a person calls a model: an architecture file, or by its name a network's file, fitted to the data and to what is
+// held out, if anything is.
 [[nodiscard]] Expected<Architecture> read_model(const std::string& path, const std::vector<std::string>& data,
-                                                const FitChoices& choices);
+                                                const FitChoices& choices,
+                                                const std::vector<std::string>& held_out = {});
 
 }  // namespace quern::compute::program

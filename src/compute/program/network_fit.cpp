@@ -100,10 +100,27 @@ json::Value set_of(DataType type, std::uint64_t elements) {
     return json::Value::object({{"dtype", std::string(vm::tensor::name_of(type))}, {"elements", elements}});
 }
 
+// As many files as there are data tensors, of the same types.
+Expected<json::Value> held_out_sets(const std::vector<DataFile>& files, const std::vector<DataType>& types) {
+    if (files.size() != types.size())
+        return fail("fit.no_data", std::to_string(files.size()) + " held-out files, the training has " +
+                                       std::to_string(types.size()) + " data tensors");
+    json::Value sets = json::Value::array();
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        const std::uint64_t width = vm::tensor::element_bytes(types[i]);
+        if (files[i].bytes % width != 0) return fail("fit.wrong_data", "held out: a part of an element");
+        json::Value set = set_of(types[i], files[i].bytes / width);
+        if (files.size() == 1) return set;
+        sets.push(std::move(set));
+    }
+    return sets;
+}
+
 }  // namespace
 
 Expected<std::string> fit_architecture(const Network& network, const std::string& file,
-                                       const std::vector<DataFile>& data, const FitChoices& choices) {
+                                       const std::vector<DataFile>& data, const FitChoices& choices,
+                                       const std::vector<DataFile>& held_out) {
     if (data.empty() || data.size() > 2) return fail("fit.no_data", "inputs and targets, or tokens");
     if (choices.batch == 0 || choices.batch > kMaxBatch)
         return fail("arch.out_of_range",
@@ -127,6 +144,7 @@ Expected<std::string> fit_architecture(const Network& network, const std::string
     if (data[0].bytes % vm::tensor::element_bytes(type) != 0) return fail("fit.wrong_data", "a part of an element");
     const std::uint64_t elements = data[0].bytes / vm::tensor::element_bytes(type);
     json::Value sets = set_of(type, elements);
+    std::vector<DataType> types{type};
     const std::string of_type =
         std::string(vm::tensor::name_of(type)) + (data[0].description ? "" : " (no description beside the file)");
     if (loss != "next_token") {
@@ -155,6 +173,7 @@ Expected<std::string> fit_architecture(const Network& network, const std::string
         json::Value both = json::Value::array();
         both.push(std::move(sets));
         both.push(set_of(target, targets));
+        types.push_back(target);
         sets = std::move(both);
     }
 
@@ -184,6 +203,13 @@ Expected<std::string> fit_architecture(const Network& network, const std::string
     result.set("model", std::move(model));
     result.set("data", std::move(sets));
     result.set("batch", std::uint64_t{choices.batch});
+    if (!held_out.empty()) {
+        QUERN_TRY(json::Value others, held_out_sets(held_out, types));
+        json::Value told = json::Value::object({{"every", std::uint64_t{choices.evaluate_every}}});
+        told.set("data", std::move(others));
+        result.set("held_out", std::move(told));
+    }
+    if (choices.recompute != 0) result.set("recompute", std::uint64_t{choices.recompute});
     result.set("optimizer", std::move(optimizer));
     std::string text = result.dump_pretty() + "\n";
     QUERN_CHECK(parse_architecture(text));

@@ -25,15 +25,19 @@ struct FitChoices {
     std::string learning_rate = "0.001";  // decimals
     std::uint32_t total_steps = 0;        // 0: left out
     std::string example{};                // dims of an example, "3x32x32", for files that do not say them
+    std::uint32_t recompute = 0;          // as an architecture's; 0: left out
+    std::uint32_t evaluate_every = 0;     // as an architecture's held_out.every, where there are files for it
 };
 
 // The text of an architecture file for the network in `file`, trained by AdamW on these data tensors. Elements without
 // a description are u8 of images and tokens, f32 of rows; targets that nothing describes are as wide as their file
-// says, classes whole numbers, others f32. Bytes of images become numbers between -1 and 1. Errors: fit.unknown_dims
-// (neither network nor description says how large an example is), fit.no_data, fit.wrong_data (files that hold no whole
-// examples, classes described as f32), fit.bad_description, fit.bad_rate (a learning rate that is no number), those of
-// apply_network(), of loss_named() and of parse_architecture().
+// says, classes whole numbers, others f32. Bytes of images become numbers between -1 and 1. Held-out files have the
+// types of the data. Errors: fit.unknown_dims (neither network nor description says how large an example is),
+// fit.no_data, fit.wrong_data (files that hold no whole examples, classes described as f32), fit.bad_description,
+// fit.bad_rate (a learning rate that is no number), those of apply_network(), of loss_named() and of
+// parse_architecture().
 [[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
-                                                     const std::vector<DataFile>& data, const FitChoices& choices);
+                                                     const std::vector<DataFile>& data, const FitChoices& choices,
+                                                     const std::vector<DataFile>& held_out = {});
 
 }  // namespace quern::compute::program

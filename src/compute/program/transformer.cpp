@@ -41,11 +41,13 @@ private:
         const auto table = matrix("wte", spec_.vocabulary, width, deviation);
         auto x = embedded(table, tokens);
         for (std::uint32_t layer = 0; layer < spec_.layers && !b_.failed(); ++layer) {
+            b_.cut();
             prefix_ = "h." + std::to_string(layer) + ".";
             x = b_.add(x, dropped(attention(norm("ln_1", x))));
             const auto normed = norm("ln_2", x);
             x = b_.add(x, dropped(spec_.experts.count == 0 ? mlp("mlp", 1, normed) : mixture(normed)));
         }
+        b_.cut();
         prefix_.clear();
         if (spec_.tied) return times(spec_.head_precision, norm("ln_f", x), table, false, true);
         const auto head = matrix("head", width, spec_.vocabulary, weight_deviation());

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "chain/market/delays.h"
 #include "compute/core/task_spec.h"
+#include "compute/program/held_out.h"
 #include "compute/worker/task_time.h"
 #include "crypto/merkle.h"
 
@@ -344,6 +345,13 @@ CheckpointRecord TrainingJobs::Training::checkpoint(std::uint64_t at, std::span<
     return record;
 }
 
+void TrainingJobs::Training::tell_metrics(std::uint64_t at) const {
+    const auto metrics = program::read_metrics(inputs->programs.any(), state);
+    if (!metrics) return;
+    log::info(Category::solver, "evaluated task={} step={} updates={} loss={:.4f} accuracy={:.4f}", order.task(), at,
+              metrics->step, metrics->loss, metrics->accuracy.value_or(0.0F));
+}
+
 bool TrainingJobs::work(std::uint64_t milliseconds) {
     take_orders();
     return run_in_turn(trainings_, turns_, [&](Training& training) {
@@ -407,7 +415,10 @@ Status TrainingJobs::train(Training& training, const Slice& slice) {
                 vm::tensor::slot_roots(training.state, context_.pool.get(), &context_.stopping);
             if (context_.stopping.requested()) return {};
             training.roots.push_back(vm::tensor::state_root(slots));
-            if (step % spec.work.interval == 0) training.waits = {training.checkpoint(step, slots), slots};
+            if (step % spec.work.interval == 0) {
+                training.waits = {training.checkpoint(step, slots), slots};
+                training.tell_metrics(step);
+            }
         }
         training.step = step;
         training.segment_ms += context_.clock.monotonic_ms() - begun_ms;

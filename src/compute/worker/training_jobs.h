@@ -98,6 +98,7 @@ private:
         [[nodiscard]] std::uint64_t due() const;
         // Of `state`, after this step, whose slots have these roots: without its content.
         [[nodiscard]] CheckpointRecord checkpoint(std::uint64_t at, std::span<const Hash32> slots) const;
+        void tell_metrics(std::uint64_t at) const;  // of a training that evaluates itself, into the log
     };
     void take_orders();
     [[nodiscard]] Status begin(Training& training);

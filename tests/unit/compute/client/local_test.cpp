@@ -78,6 +78,26 @@ TEST_F(LocalTest, goes_on_where_it_was_stopped) {
     EXPECT_EQ(states, 1U) << "checkpoints that nobody needs are gone";
 }
 
+// Six windows in two batches, after each ten updates and at the end.
+TEST_F(LocalTest, tells_what_a_training_found_on_held_out_data) {
+    std::string model = test::model_text(25);
+    const std::string held_out = R"("held_out":{"data":{"dtype":"u8","elements":37},"every":10},)";
+    model.insert(model.find(R"("batch")"), held_out);
+    write("arch.json", as_bytes(model));
+    options_.data.push_back(write("held-out.u8", Bytes(37, 4)));
+    ASSERT_TRUE(train());
+    const json::Value* const found = last_.find("evaluation");
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(*found->get_u64("step"), 25U);
+    ASSERT_NE(found->find("loss"), nullptr);
+    ASSERT_NE(found->find("accuracy"), nullptr);
+    const auto training = prepare();
+    ASSERT_TRUE(training);
+    EXPECT_EQ(training->programs.plan.steps(), 2 * (10 + 2) + 5 + 2U);
+    options_.data.pop_back();
+    EXPECT_EQ(prepare().error().name, "task.wrong_data_size");
+}
+
 TEST_F(LocalTest, makes_a_lost_output_again) {
     ASSERT_TRUE(train());
     const Bytes model = *fs::read_file(options_.out, 1 << 20);

@@ -104,6 +104,28 @@ TEST(NetworkFit, of_tokens) {
     EXPECT_EQ(classes->layers().outputs, 3U);
 }
 
+TEST(NetworkFit, of_held_out_files_takes_the_types_of_the_data) {
+    FitChoices choices;
+    choices.evaluate_every = 50;
+    const auto fit = [&](const std::vector<DataFile>& held_out) -> Expected<Architecture> {
+        const std::vector<DataFile> data{{10 * 768, {}}, {20, {}}};
+        QUERN_TRY(const std::string text,
+                  fit_architecture(network_of("resnet"), "resnet.onnx", data, choices, held_out));
+        return parse_architecture(text);
+    };
+    const auto some = fit({{3 * 768, {}}, {6, {}}});
+    ASSERT_TRUE(some) << some.error().to_string();
+    ASSERT_TRUE(some->held_out);
+    EXPECT_EQ(some->held_out->every, 50U);
+    ASSERT_EQ(some->held_out->data.size(), 2U);
+    EXPECT_EQ(some->held_out->data[0].elements, 3U * 768);
+    EXPECT_EQ(some->held_out->data[1].type, DataType::u16);
+    EXPECT_EQ(some->held_out->data[1].elements, 3U);
+    EXPECT_EQ(error_of(fit({{3 * 768, {}}})), "fit.no_data");
+    EXPECT_EQ(error_of(fit({{3 * 768, {}}, {5, {}}})), "fit.wrong_data");
+    EXPECT_FALSE(fit({})->held_out);
+}
+
 TEST(NetworkFit, refuses_what_does_not_fit) {
     EXPECT_EQ(error_of(fitted("resnet", {})), "fit.no_data");
     EXPECT_EQ(error_of(fitted("resnet", {{768, {}}})), "fit.no_data");
