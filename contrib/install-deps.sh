@@ -14,7 +14,8 @@ packages=(
   libonnx-dev libprotobuf-dev libcurl4-openssl-dev
   python3 gnuplot-nox iproute2
 )
-more=(autoconf git ca-certificates libtorch-dev libopenblas0-openmp libseccomp-dev libgtest-dev libgmock-dev xz-utils python3-torch)
+more=(autoconf git ca-certificates libtorch-dev libopenblas0-openmp libseccomp-dev libgtest-dev libgmock-dev xz-utils python3-torch
+      python3-pip mypy python3-typeshed)
 # Intel's libraries are used where Intel's processors are.
 if [ "$(dpkg --print-architecture)" = amd64 ]; then packages+=(libipsec-mb-dev libisal-dev); fi
 npm=1

@@ -1,5 +1,6 @@
 // quern-compile: architecture JSON and text in, step programs, initial states and data sets out; exports, samples and
-// checks what training gives. Each subcommand prints one JSON object (sample: the text) on standard output.
+// checks what training gives. Each subcommand prints one JSON object on standard output; sample the text, run how it
+// goes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -16,8 +17,8 @@
 #include "bin/judged_files.h"
 #include "bin/out_of_memory.h"
 #include "bin/program_file.h"
+#include "bin/step_commands.h"
 #include "bin/terminal.h"
-#include "bin/verify.h"
 #include "compute/core/plan_json.h"
 #include "compute/program/arch_json.h"
 #include "compute/program/array_dataset.h"
@@ -27,6 +28,7 @@
 #include "compute/program/image_dataset.h"
 #include "compute/program/initial_state.h"
 #include "compute/program/model_file.h"
+#include "compute/program/onnx_file.h"
 #include "compute/program/sampler.h"
 #include "compute/program/start_program.h"
 #include "compute/program/state_file.h"
@@ -51,6 +53,7 @@ struct Options {
     FitChoices fit;
     std::string program;
     std::string state;
+    std::string onnx;
     std::string from;
     std::string data;
     std::string out;
@@ -79,6 +82,7 @@ struct Options {
     bool bare = false;
     bool predictions = false;
     InspectOptions inspected;
+    RunOptions run;
     VerifyOptions verified;
     SampleOptions sample;
 };
@@ -404,7 +408,15 @@ Status validate_file(const Options& options) {
 Status export_trained(const Options& options) {
     QUERN_TRY(const Program program, read_program(options.program));
     QUERN_TRY(const tensor::State state, read_state_of(program, options.state));
-    QUERN_TRY(const Bytes model, export_model(program, state));
+    Bytes model;
+    if (options.onnx.empty()) {
+        QUERN_TRY(model, export_model(program, state));
+    } else {
+        QUERN_TRY(const Bytes given, fs::read_file(options.onnx, kMaxOnnxBytes));
+        auto copy = export_onnx(program, state, given);
+        if (!copy) return detailed(copy.error(), options.onnx + ": " + copy.error().detail);
+        model = std::move(*copy);
+    }
     QUERN_CHECK(fs::write_file_atomic(options.out, model));
     json::Value result = json::Value::object();
     result.set("state_root", hex(tensor::state_root(state)));
@@ -468,6 +480,7 @@ Status evaluate_trained(const Options& options) {
 }
 
 Status verify(const Options& options) { return verify_steps(options.verified); }
+Status run(const Options& options) { return run_program(options.run); }
 
 using Action = Status (*)(const Options&);
 
@@ -591,7 +604,10 @@ void declare(CLI::App& app, Options& o, Action& action) {
     sub = command("export", "Export the parameters of a state as a model", export_trained);
     required(sub, "--program", o.program, "program file");
     required(sub, "--state", o.state, "state file (safetensors)");
-    required(sub, "--out", o.out, "model file (safetensors) to write");
+    required(sub, "--out", o.out, "model file to write: safetensors, with --onnx ONNX");
+    sub->add_option(
+        "--onnx", o.onnx,
+        "the file that the network came in: OUT is a copy of it, with the state's words in its initializers");
 
     sub = command("sample", "Sample text from a trained model", sample);
     required(sub, "--program", o.program, "program file that trained the state");
@@ -617,6 +633,9 @@ void declare(CLI::App& app, Options& o, Action& action) {
         ->take_all();
     sub->add_flag("--predictions", o.predictions,
                   "of classes and tokens, also the number that each target was taken for");
+
+    sub = command("run", "Do steps of a program on this machine, and keep the state", run);
+    declare_run(sub, o.run);
 
     sub = command("verify", "Do steps over again, and compare the result with a root or a state", verify);
     declare_verify(sub, o.verified);

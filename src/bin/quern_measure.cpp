@@ -13,7 +13,6 @@
 #include "compute/program/measured_run.h"
 #include "compute/program/model_file.h"
 #include "quern_version.h"
-#include "vm/tensor/executor.h"
 #ifdef QUERN_WITH_TORCH
 #include "compute/torch/torch_executor.h"
 #endif
@@ -69,15 +68,6 @@ Expected<std::vector<Bytes>> read_sets(const std::vector<std::string>& paths) {
     return sets;
 }
 
-Stepper canonical_stepper(ThreadPool& pool) {
-    return [&pool](const tensor::Program& program, const tensor::DataSource& data, const tensor::Tensor& seed) {
-        const auto executor = std::make_shared<tensor::Executor>(program, tensor::arith::best_backend(), &pool);
-        return [executor, &data, &seed](tensor::State& state) -> Status {
-            return executor->step(state, data, seed) ? Status() : fail("measure.no_data");
-        };
-    };
-}
-
 #ifdef QUERN_WITH_TORCH
 Status choose_torch(Options& options) {
     namespace torch = compute::torch_backend;
@@ -102,7 +92,7 @@ Status choose_torch(Options&) { return fail("measure.no_torch", "this program wa
 Status measure(Options& options) {
     ThreadPool pool(options.threads);
     options.run.arithmetic = kCanonical;
-    options.run.stepper = canonical_stepper(pool);
+    options.run.stepper = canonical_stepper(&pool);
     if (options.backend != kCanonical) QUERN_CHECK(choose_torch(options));
     QUERN_TRY(options.run.architecture, read_architecture(options.arch));
     QUERN_TRY(options.run.data, read_sets(options.data));

@@ -8,8 +8,8 @@
 
 #include "base/http_client.h"
 #include "base/log.h"
-#include "base/printable.h"
 #include "bin/out_of_memory.h"
+#include "bin/screen.h"
 #include "bin/stop_signals.h"
 #include "bin/task_options.h"
 #include "bin/terminal.h"
@@ -47,6 +47,9 @@ void declare(CLI::App& app, Options& options) {
     app.add_option("--out", train.out, "the trained model to write; OUT.job.json and OUT.job/ keep how far it is")
         ->default_str("model.safetensors");
     train.out = "model.safetensors";
+    app.add_option("--export", train.export_onnx,
+                   "of a model that came as ONNX: a copy of that file to write, with the trained words in its "
+                   "initializers");
     app.add_option("--steps", train.updates, "updates of the optimizer (default: the model's total_steps)");
     app.add_option(
         "--loss", train.fit.loss,
@@ -128,35 +131,6 @@ void declare(CLI::App& app, Options& options) {
     app.get_option("--interval")->description("a checkpoint each so many steps (default: 20 of equal length at most)");
 }
 
-// Progress overwrites itself in a terminal; elsewhere each line stands.
-class Screen {
-public:
-    explicit Screen(bool as_json) : as_json_(as_json), overwrites_(!as_json && ::isatty(STDOUT_FILENO) != 0) {}
-
-    void tell(const client::Event& event) {
-        if (as_json_) {
-            json::Value line = json::Value::object({{"event", event.name}});
-            for (const json::Member& each : event.data.members()) line.set(each.key, each.value);
-            std::printf("%s\n", line.dump().c_str());
-        } else if (!event.text.empty()) {
-            std::printf(overwrites_ ? "\r\x1b[K%s" : "%s", printable(event.text).c_str());
-            open_ = overwrites_ && event.passing;
-            if (!open_) std::printf("\n");
-        }
-        std::fflush(stdout);
-    }
-    void close() {
-        if (open_) std::printf("\n");
-        open_ = false;
-        std::fflush(stdout);
-    }
-
-private:
-    bool as_json_;
-    bool overwrites_;
-    bool open_ = false;
-};
-
 Expected<bool> ask(const std::string& question) {
     if (::isatty(STDIN_FILENO) == 0)
         return fail("train.cannot_ask", "standard input is no terminal: --yes submits without asking");
@@ -203,8 +177,7 @@ int run(int argc, char** argv) {
     screen.close();
     if (status) return 0;
     const Error& error = status.error();
-    if (options.as_json)
-        screen.tell({"error", json::Value::object({{"name", error.name}, {"detail", error.detail}}), {}});
+    screen.tell(error);
     return complain(kProgram, error, error.name == client::kNoNode ? kNoNodeAnswers : kExitFailed);
 }
 

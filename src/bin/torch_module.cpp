@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <memory>
 #include <thread>
 
 #include "base/child_process.h"
@@ -47,6 +48,14 @@ int clamped(std::size_t threads) {
     return static_cast<int>(std::clamp<std::size_t>(wanted, 1, 256));
 }
 
+Expected<std::unique_ptr<compute::worker::FastSteps>> steps_of(MakeTorchSteps make, const vm::tensor::Program& program,
+                                                               int threads) {
+    std::string why;
+    std::unique_ptr<compute::worker::FastSteps> made(make(program, threads, why));
+    if (made == nullptr) return fail("torch.failed", why);
+    return made;
+}
+
 }  // namespace
 
 compute::worker::MakeFastSteps steps_by_torch(std::size_t threads) {
@@ -60,12 +69,22 @@ compute::worker::MakeFastSteps steps_by_torch(std::size_t threads) {
             return found;
         }();
         if (!make) return nullptr;
-        std::string why;
-        std::unique_ptr<compute::worker::FastSteps> made((*make)(program, count, why));
-        if (made == nullptr)
-            log::warning(log::Category::solver, "libtorch cannot run a program, which is trained canonically reason={}",
-                         why);
-        return made;
+        auto made = steps_of(*make, program, count);
+        if (made) return std::move(*made);
+        log::warning(log::Category::solver, "libtorch cannot run a program, which is trained canonically reason={}",
+                     made.error().detail);
+        return nullptr;
+    };
+}
+
+compute::program::Stepper torch_stepper(std::size_t threads) {
+    return [count = clamped(threads)](const vm::tensor::Program& program, const vm::tensor::DataSource& data,
+                                      const vm::tensor::Tensor& seed) -> Expected<compute::program::StepFunction> {
+        QUERN_TRY(const auto make, find_in_module<MakeTorchSteps>(kTorchModuleSymbol));
+        QUERN_TRY(auto made, steps_of(make, program, count));
+        return [steps = std::shared_ptr(std::move(made)), &data, &seed](vm::tensor::State& state) {
+            return steps->step(state, data, seed);
+        };
     };
 }
 

@@ -62,14 +62,19 @@ def cnn(**how):
     torch.manual_seed(1)
     module, events = Cnn(), []
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    trained = quern.train(module, images(512, 1), lr=1e-2, on_event=lambda event: events.append(dict(event)), **how)
+    onnx = os.path.join(how["directory"], "trained.onnx")
+    trained = quern.train(module, images(512, 1), lr=1e-2, on_event=lambda event: events.append(dict(event)), onnx=onnx, **how)
     untouched = module.training and all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
     module.load_state_dict(trained)
     module.eval()
     inputs, labels = images(256, 2)
     with torch.no_grad():
         outputs = module(inputs)
-    return {"events": events, "untouched": untouched, "names": sorted(trained),
+    with open(onnx, "rb") as file:
+        content = file.read()
+    places = {name: content[begin:end] for name, (begin, end) in quern.training.initializers_of(content).items()}
+    same = [name for name, value in trained.items() if value.dtype == torch.float32 and places[name] == value.numpy().tobytes()]
+    return {"events": events, "untouched": untouched, "names": sorted(trained), "exported": sorted(same),
             "scale": trained["scale"].tolist()[0][:2], "moved": bool((trained["norm.running_mean"] != 0).any()),
             "loss": F.cross_entropy(outputs, labels).item(),
             "accuracy": (outputs.argmax(1) == labels).float().mean().item()}

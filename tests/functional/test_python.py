@@ -41,6 +41,8 @@ class PythonTest(framework.MarketTest):
         self.assertTrue(found["moved"], "running statistics come back, too")
         self.assertEqual(found["scale"], [2.0, 2.0], "a buffer is not trained")
         self.assertIn("norm.num_batches_tracked", found["names"])
+        self.assertEqual(found["exported"], [name for name in found["names"] if not name.endswith("num_batches_tracked")],
+                         "and all of it in the ONNX file")
         task = quern.Client(node).task(found["events"][-1]["task"])
         self.assertEqual((task.state, task.steps), ("settled", STEPS))
         self.assertEqual(found["events"][-1]["stateRoot"], task.raw["claim"]["finalRoot"])

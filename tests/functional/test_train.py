@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import unittest
@@ -10,6 +11,8 @@ import unittest
 import framework
 from quern.devnet import QRN, program, run
 from quern.market import native, transfer
+from quern.shapes import shapes
+from quern.training import initializers_of, read_safetensors
 
 STEPS, LOCAL_STEPS = 40, 1500
 TERMS = ["--interval", 10, "--stride", 5, "--tax", "0.01qrn"]
@@ -356,6 +359,52 @@ class LocalTrainTest(unittest.TestCase, Trains):
         # For people: lines, the last of which says where the result is.
         shown = run("quern-train", *[word for word in command if word != "--json"]).splitlines()
         self.assertEqual(shown, [f"{model[5]} is trained; state root {last.last('result')['stateRoot']}"])
+
+    def test_a_network_comes_back_in_its_own_file(self):
+        directory = framework.temporary_directory("quern-train-")
+        path = lambda name: os.path.join(directory, name)
+        shutil.copy(os.path.join(framework.ROOT, "contrib", "models", "shapes.onnx"), path("net.onnx"))
+        for name, content in zip(("images.u8", "labels.u8"), shapes(64, 1)):
+            with open(path(name), "wb") as file:
+                file.write(content)
+        command = ["--model", path("net.onnx"), "--data", path("images.u8"), path("labels.u8"), "--steps", 5, "--local",
+                   "--out", path("trained.safetensors"), "--json"]
+        done = Run([*command, "--export", path("trained.onnx")])
+        self.assertEqual(done.end(), 0, done.said)
+        self.assertEqual(done.last("result")["onnx"], path("trained.onnx"))
+        given, found = self.initializers(path("net.onnx")), self.initializers(path("trained.onnx"))
+        trained = {name: words for name, (_, words) in read_safetensors(path("trained.safetensors")).items()}
+        self.assertGreater(len(trained), 4)
+        self.assertEqual(list(found), list(given), "all of them, in their order")
+        for name, words in found.items():
+            self.assertEqual(words, trained.get(name, given[name]), name)
+            if name in trained:
+                self.assertNotEqual(words, given[name], name)
+        # It is a model as the given one is: trained on from where it was.
+        again = Run([*self.with_value(self.with_value(command, "--model", path("trained.onnx")), "--out", path("more"))])
+        self.assertEqual(again.end(), 0, again.said)
+        # So does the architecture of it, and quern-compile by hand.
+        run("quern-compile", "arch", "--model", path("net.onnx"), "--data", path("images.u8"), path("labels.u8"), "--steps", 5,
+            "--out", path("arch.json"))
+        named = self.with_value(self.with_value(command, "--model", path("arch.json")), "--out", path("named"))
+        done = Run([*named, "--export", path("named.onnx")])
+        self.assertEqual(done.end(), 0, done.said)
+        self.assertEqual(self.initializers(path("named.onnx")), found)
+        run("quern-compile", "export", "--program", path("named.job/program-0.bin"), "--state",
+            path("named.job/state.safetensors"), "--onnx", path("net.onnx"), "--out", path("by-hand.onnx"))
+        with open(path("named.onnx"), "rb") as one, open(path("by-hand.onnx"), "rb") as two:
+            self.assertEqual(one.read(), two.read())
+        self.assertEqual(self.error(Run([*named, "--export", path("net.onnx")]))["name"], "train.same_file")
+        self.directory = directory
+        text = [*self.make_model("text", 5), "--local"]
+        self.assertEqual(self.error(Run([*text, "--export", path("text.onnx")]))["name"], "train.no_onnx")
+
+    @staticmethod
+    def initializers(path):
+        """Name -> raw data, by a reader that has nothing of ours."""
+        with open(path, "rb") as file:
+            content = file.read()
+        return {name: content[begin:end] for name, (begin, end) in initializers_of(content).items()}
 
 
 if __name__ == "__main__":

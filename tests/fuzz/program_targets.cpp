@@ -303,12 +303,28 @@ bool run_zip_directory(BytesView input) {
     return true;
 }
 
+// What is read is written back with other words, and then read so.
+void run_onnx_export(BytesView input, const program::Network& network) {
+    std::vector<program::TrainedWords> trained;
+    for (const auto& [name, tensor] : network.initializers)
+        if (tensor.is_float) trained.push_back({name, *tensor.floats});
+    const auto same = program::replace_initializers(input, trained);
+    QUERN_ACCEPTED(same);
+    const auto again = program::read_onnx(*same);
+    QUERN_ACCEPTED(again);
+    for (const program::TrainedWords& each : trained) {
+        const auto found = again->initializers.find(std::string(each.name));
+        QUERN_PROPERTY(found != again->initializers.end() && std::ranges::equal(*found->second.floats, each.words));
+    }
+}
+
 // What is read is laid into a program, for a batch of two of the input that its dims say, and that one is valid.
 bool run_onnx_file(BytesView input) {
     constexpr std::uint64_t kMaxInput = 4096;
     constexpr std::uint32_t kBatch = 2;
     const auto network = program::read_onnx(input);
     if (!network) return false;
+    run_onnx_export(input, *network);
     std::uint64_t size = 1;
     for (std::size_t i = 1; i < network->input_dims.size(); ++i) {
         const std::uint64_t dim = std::max<std::uint64_t>(network->input_dims[i], 1);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what the compiler does not: who may include whom, file sizes, headers' form, what pure code must not use.
+"""Checks what the compiler does not: who may include whom, file sizes, headers' form, what pure code must not use; and,
+where mypy is at hand, the types of the Python package as contrib/python/pyproject.toml asks for them.
 
     tests/lint/lint.py [root]       checks the tree; prints "file:line: rule", exit code 1 when there is anything
     tests/lint/lint.py --self-test  feeds each rule a bad snippet and expects it to object
@@ -7,6 +8,8 @@
 """
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -357,6 +360,21 @@ GOOD = [
 ]
 
 
+def check_types(root):
+    """What mypy objects to in the Python package, as (path, line, rule); None where there is no mypy, which in CI is an
+    offence: contrib/install-deps.sh brings it."""
+    folder = os.path.join(root, "contrib", "python")
+    mypy = shutil.which("mypy")
+    if mypy is None:
+        return [("contrib/python/pyproject.toml", 1, "there is no mypy to check types with")] if os.environ.get("CI") else None
+    done = subprocess.run([mypy, "--cache-dir", os.devnull, "--no-error-summary", "--no-color-output"], cwd=folder,
+                          capture_output=True, text=True, check=False)
+    found = re.findall(r"^([^:\n]+):(\d+): error: (.*)$", done.stdout, re.M)
+    if done.returncode != 0 and not found:
+        return [("contrib/python/pyproject.toml", 1, f"mypy: {(done.stdout + done.stderr).strip()[-400:]}")]
+    return [(f"contrib/python/{path}", int(line), f"mypy: {rule}") for path, line, rule in found]
+
+
 def self_test():
     problems = []
     for path, text, word in BAD:
@@ -380,6 +398,18 @@ def self_test():
             file.write('EXPECT_EQ(name, "a.named");\n')
         if unnamed_errors(root) != (2, [("base/errors.cpp", "a.unnamed")]):
             problems.append(f"errors: {unnamed_errors(root)}")
+    with tempfile.TemporaryDirectory() as root:
+        package = os.path.join(root, "contrib/python/quern")
+        os.makedirs(package)
+        shutil.copy(os.path.join(ROOT, "contrib/python/pyproject.toml"), os.path.dirname(package))
+        for name, text in (("__init__.py", "number: int = 'one'\n"), ("rpc.py", "def bare(x):\n    return x\n"),
+                           ("demo.py", "def bare(x):\n    return x\n")):
+            with open(os.path.join(package, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        found = check_types(root)
+        if found is not None and [path for path, _, _ in sorted(found)] != ["contrib/python/quern/__init__.py",
+                                                                              "contrib/python/quern/rpc.py"]:
+            problems.append(f"types: {found}")
     ALLOWED["base"].append("node_of_cycle")
     ALLOWED["node_of_cycle"] = ["crypto"]
     if not any("cycle" in rule for rule in check_table()):
@@ -388,7 +418,7 @@ def self_test():
     ALLOWED["base"].pop()
     for problem in problems:
         print("lint self-test:", problem)
-    print(f"lint self-test: {len(BAD) + len(GOOD) + 3} checks, {len(problems)} failed")
+    print(f"lint self-test: {len(BAD) + len(GOOD) + 4} checks, {len(problems)} failed")
     return 1 if problems else 0
 
 
@@ -398,11 +428,14 @@ def main():
     if sys.argv[1:] == ["--errors"]:
         return list_errors()
     root = sys.argv[1] if len(sys.argv) > 1 else ROOT
-    offences = check_tree(root)
+    types = check_types(root)
+    offences = check_tree(root) + (types or [])
     for path, line, rule in offences:
         print(f"{path}:{line}: {rule}")
     total, unnamed = unnamed_errors(root)
     print(f"lint: {len(unnamed)} of {total} errors are named by no test (--errors lists them)")
+    if types is None:
+        print("lint: no mypy, the Python package's types are not checked")
     print(f"lint: {len(offences)} offences")
     return 1 if offences else 0
 

@@ -12,7 +12,7 @@ import time
 
 # What is waited for may take so many times as long: instrumented programs are slow.
 TIMEOUT_FACTOR = float(os.environ.get("QUERN_TIMEOUT_FACTOR", "1"))
-_running = []
+_running: list = []
 
 
 # --- ends ---------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ atexit.register(kill_all)
 
 
 # --- starts -------------------------------------------------------------------------------------------------------------
-_starts = queue.SimpleQueue()
+_starts: queue.SimpleQueue = queue.SimpleQueue()
 _starter_lock = threading.Lock()
 _starter = None
 

@@ -1,11 +1,16 @@
 """JSON-RPC and content store client of one node, over one kept connection per thread."""
+from __future__ import annotations
+
 import http.client
 import io
 import itertools
 import json
 import re
+import socket
 import threading
 import time
+from email.message import Message
+from typing import Any, Callable, Mapping, cast
 
 from .printable import printable
 
@@ -22,7 +27,7 @@ class BadAnswer(ValueError):
 class RpcError(Exception):
     """The node answered with an error object."""
 
-    def __init__(self, method, error):
+    def __init__(self, method: str, error: Mapping[str, Any]) -> None:
         super().__init__(printable(f"{method}: {error.get('message')} (code {error.get('code')})"))
         self.code = error.get("code")
         self.message = error.get("message", "")
@@ -32,18 +37,18 @@ class RpcError(Exception):
 class _Until(io.RawIOBase):
     """What a socket receives until a time; http.client by itself begins its time anew with each piece."""
 
-    def __init__(self, sock, end):
+    def __init__(self, sock: socket.socket, end: float) -> None:
         super().__init__()
         self._sock, self._raw, self._end = sock, sock.makefile("rb", buffering=0), end
 
-    def readable(self):
+    def readable(self) -> bool:
         return True
 
-    def readinto(self, room):
+    def readinto(self, room: Any) -> int | None:
         self._sock.settimeout(_left(self._end))
         return self._raw.readinto(room)
 
-    def close(self):
+    def close(self) -> None:
         self._raw.close()
         super().close()
 
@@ -51,21 +56,21 @@ class _Until(io.RawIOBase):
 class _Source:
     """A socket as http.client.HTTPResponse uses it."""
 
-    def __init__(self, sock, end):
+    def __init__(self, sock: socket.socket, end: float) -> None:
         self._sock, self._end = sock, end
 
-    def makefile(self, *_):
+    def makefile(self, *_: object) -> io.BufferedReader:
         return io.BufferedReader(_Until(self._sock, self._end))
 
 
-def _left(end):
+def _left(end: float) -> float:
     left = end - time.monotonic()
     if left <= 0:
         raise TimeoutError("timed out")
     return left
 
 
-def _read(response, limit):
+def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
     """The body; no more than the limit is ever held."""
     if response.length is not None and response.length > limit:
         raise BadAnswer(f"an answer of {response.length} bytes, {limit} are allowed")
@@ -83,38 +88,43 @@ def _read(response, limit):
 class Node:
     """A node's RPC port. Attribute calls are methods: node.eth_blockNumber(), node.task_get(1)."""
 
-    def __init__(self, port, host="127.0.0.1", timeout=30, patience=0):
+    def __init__(self, port: int, host: str = "127.0.0.1", timeout: float = 30, patience: float = 0) -> None:
         """timeout: seconds until the last byte of an answer is there.
         patience: seconds for which a node that does not answer is asked again (it may be restarting)."""
         self.host, self.port, self.timeout, self.patience = host, port, timeout, patience
-        self.datadir = None  # where its cookie is, if it is ours
+        self.datadir: str | None = None  # where its cookie is, if it is ours
         self.abandoned = False  # nobody brings it back: asking again is no use
         self._ids = itertools.count(1)
         self._local = threading.local()
 
     @property
-    def cli(self):
+    def cli(self) -> list[str]:
         """quern-cli's options that reach this node, with its cookie when its directory is known."""
         cookie = [f"-datadir={self.datadir}"] if self.datadir else []
         return [f"-rpcconnect={self.host}", f"-rpcport={self.port}", *cookie]
 
     @property
-    def url(self):
+    def url(self) -> str:
         return f"http://{self.host}:{self.port}"
 
-    def _connection(self):
+    def _connection(self) -> http.client.HTTPConnection:
         if getattr(self._local, "connection", None) is None:
             self._local.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
-        return self._local.connection
+        return cast(http.client.HTTPConnection, self._local.connection)
 
-    def request(self, verb, path, body=None, headers=None, limit=MAX_ANSWER):
+    def request(self, verb: str, path: str, body: bytes | str | None = None, headers: Mapping[str, str] | None = None,
+                limit: int = MAX_ANSWER) -> tuple[int, Message, bytes]:
         """(status, headers, body); a connection that the node closed meanwhile is replaced once, within the same time.
         Raises BadAnswer for a body of more than `limit` bytes."""
         end = time.monotonic() + self.timeout
-        for attempt in (0, 1):
+
+        def answer(sock: socket.socket, *more: Any, **named: Any) -> http.client.HTTPResponse:
+            return http.client.HTTPResponse(cast(socket.socket, _Source(sock, end)), *more, **named)
+
+        attempt = 0
+        while True:
             connection = self._connection()
-            connection.response_class = lambda sock, *more, **named: http.client.HTTPResponse(
-                _Source(sock, end), *more, **named)
+            connection.response_class = cast("type[http.client.HTTPResponse]", answer)
             try:
                 connection.timeout = _left(end)  # of connecting
                 if connection.sock is not None:
@@ -127,8 +137,9 @@ class Node:
                 self._local.connection = None
                 if attempt or isinstance(error, BadAnswer):
                     raise
+                attempt += 1
 
-    def post(self, document):
+    def post(self, document: Any) -> Any:
         """What JSON the node answers. Raises BadAnswer where it is none."""
         status, _, body = self.request("POST", "/", json.dumps(document), {"Content-Type": "application/json"})
         if not body:
@@ -138,7 +149,7 @@ class Node:
         except (ValueError, RecursionError) as error:
             raise BadAnswer(f"no JSON: {error}, status {status}") from None
 
-    def call(self, method, *params, **named):
+    def call(self, method: str, *params: Any, **named: Any) -> Any:
         """The result. Raises RpcError where the node refuses, BadAnswer where what it says is no answer."""
         request = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": named or list(params)}
         end = time.monotonic() + self.patience
@@ -161,29 +172,29 @@ class Node:
             raise BadAnswer(f"{method}: no result of this request")
         return answer["result"]
 
-    def __getattr__(self, method):
+    def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("_"):
             raise AttributeError(method)
         return lambda *params, **named: self.call(method, *params, **named)
 
-    def number(self, method, *params):
+    def number(self, method: str, *params: Any) -> int:
         """Result of a method that gives a hexadecimal quantity."""
         found = self.call(method, *params)
         if not isinstance(found, str) or not QUANTITY.fullmatch(found):
             raise BadAnswer(f"{method}: no quantity: {found!r:.80}")
         return int(found, 16)
 
-    def height(self):
+    def height(self) -> int:
         return self.number("eth_blockNumber")
 
-    def reachable(self):
+    def reachable(self) -> bool:
         try:
             self.post({"jsonrpc": "2.0", "id": 0, "method": "eth_blockNumber", "params": []})
             return True
         except (OSError, http.client.HTTPException, ValueError):
             return False
 
-    def content(self, identifier):
+    def content(self, identifier: str) -> bytes:
         status, _, body = self.request("GET", "/content/" + identifier.removeprefix("0x"), limit=MAX_CONTENT)
         if status != 200:
             raise KeyError(f"content {identifier}: status {status}")
@@ -193,12 +204,13 @@ class Node:
 class AnyNode(Node):
     """The first of several nodes that answers, kept until it does not: a user with several endpoints."""
 
-    def __init__(self, nodes, timeout=30, patience=0):
+    def __init__(self, nodes: list[Node], timeout: float = 30, patience: float = 0) -> None:
         super().__init__(nodes[0].port, nodes[0].host, timeout, patience)
         self.nodes = nodes  # the list itself may grow
         self.current = 0
 
-    def request(self, verb, path, body=None, headers=None, limit=MAX_ANSWER):
+    def request(self, verb: str, path: str, body: bytes | str | None = None, headers: Mapping[str, str] | None = None,
+                limit: int = MAX_ANSWER) -> tuple[int, Message, bytes]:
         first = self.current
         for step in range(len(self.nodes)):
             index = (first + step) % len(self.nodes)
@@ -210,3 +222,4 @@ class AnyNode(Node):
             except (http.client.HTTPException, OSError, BadAnswer):
                 if step + 1 == len(self.nodes):
                     raise
+        raise ConnectionError("no node is known")

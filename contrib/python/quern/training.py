@@ -290,7 +290,7 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
           batch: int = 32, lr: float = 1e-3, optimizer: Mapping[str, Any] | None = None, context: int | None = None,
           recompute: int = 0, held_out: Any = None, evaluate_every: int = 0, local: bool = False, node: str = "http://127.0.0.1:8545", keystore: str | None = None,
           password_file: str | None = None, seed: int = 1, directory: str | None = None, options: Sequence[str] = (),
-          on_event: Callable[[Event], None] | None = None) -> dict[str, torch.Tensor]:
+          on_event: Callable[[Event], None] | None = None, onnx: str | None = None) -> dict[str, torch.Tensor]:
     """Trains a module and gives its `state_dict` after it: `module.load_state_dict(quern.train(module, ...))`.
 
     dataset     inputs [n, ...] and targets [n] (classes) or [n, outputs], as two tensors or as a torch Dataset; or one
@@ -309,6 +309,7 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
                 interrupted, with the weights that it began with, and never pays twice. Default: a temporary one
     options     more of quern-train's own
     on_event    is told each event (doc/training.md, "For scripts")
+    onnx        a file to write as well: the network as it was exported, with what was trained
 
     Buffers of numbers are not trained. Raises TrainError; its names are in doc/training.md and doc/program-compiler.md.
     """
@@ -318,37 +319,44 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
         raise ValueError("a budget for the market, or local=True")
     tensors = _tensors(dataset)
     tokens = len(tensors) == 1
-    if tokens and context is None:
+    if not tokens:
+        example = tensors[0][:2]
+    elif context is None:
         raise ValueError("context: how many tokens a window of a model of the next token has")
+    else:
+        example = tensors[0][:2 * context].reshape(2, context).long()
     folder = directory or tempfile.mkdtemp(prefix="quern-train-")
     try:
         os.makedirs(folder, exist_ok=True)
-        path = lambda name: os.path.join(folder, name)
-        example = tensors[0][:2 * context].reshape(2, context).long() if tokens else tensors[0][:2]
+
+        def path(name: str) -> str:
+            return os.path.join(folder, name)
+
         frozen = export(module, example, path("exported.onnx"))
         _place_model(module, folder, path("exported.onnx"), path("model.onnx"))
         data = [path(name) for name in (("tokens",) if tokens else ("inputs", "targets"))]
-        for file, tensor in zip(data, tensors, strict=True):
-            _write_words(file, tensor)
+        for place, tensor in zip(data, tensors, strict=True):
+            _write_words(place, tensor)
         others = [] if held_out is None else _tensors(held_out)
         kept = [f"{file}.held-out" for file in data[:len(others)]]
-        for file, tensor in zip(kept, others, strict=True):
-            _write_words(file, tensor)
+        for place, tensor in zip(kept, others, strict=True):
+            _write_words(place, tensor)
         more = (["--loss", loss] if loss else []) + (["--recompute", str(recompute)] if recompute else [])
         if kept:
             more += ["--held-out", *kept, "--evaluate-every", str(evaluate_every)]
         compile_("arch", "--model", path("model.onnx"), "--data", *data, "--batch", str(batch), "--lr", repr(float(lr)),
                  "--steps", str(steps), *more, "--out", path("arch.json"))
-        with open(path("arch.json")) as file:
-            architecture = json.load(file)
+        with open(path("arch.json")) as text:
+            architecture = json.load(text)
         architecture["model"]["frozen"] = sorted(frozen)
         if optimizer is not None:
             architecture["optimizer"] = dict(optimizer)
-        with open(path("arch.json"), "w") as file:
-            json.dump(architecture, file)
+        with open(path("arch.json"), "w") as text:
+            json.dump(architecture, text)
 
         arguments = ["--model", path("arch.json"), "--data", *data, *kept, "--out", path(TRAINED), "--steps",
                      str(steps), "--seed", str(seed), *options]
+        arguments += ["--export", onnx] if onnx else []
         if local:
             arguments.append("--local")
         else:

@@ -136,7 +136,7 @@ private:
     }
 
     Status tell_done(const Job& job) {
-        QUERN_TRY(const Kept kept, keep_result(options_, program_, job.state_root, file_.folder(), &pool_));
+        QUERN_TRY(const Kept kept, keep_result(options_, training_, job.state_root, file_.folder(), &pool_));
         if (kept == Kept::nothing)
             return fail("train.bad_job", state_path(file_.folder()) +
                                              " is not the state that was trained: to train anew remove " +
@@ -178,7 +178,7 @@ private:
     }
 
     Status finish() {
-        QUERN_CHECK(write_result(options_, program_, state_, file_.folder()));
+        QUERN_CHECK(write_result(options_, training_, state_, file_.folder()));
         const Job job = job_at(stage::kDone);
         QUERN_CHECK(file_.save(job));
         QUERN_CHECK(remove_strays());
@@ -193,9 +193,9 @@ private:
         console_.tell(event);
     }
     void tell_result(const Hash32& root) {
-        Event event{"result",
-                    json::Value::object({{"out", options_.out}, {"stateRoot", to_hex0x(root)}, {"local", true}}),
-                    options_.out + " is trained; state root " + to_hex0x(root)};
+        json::Value told = json::Value::object({{"out", options_.out}, {"stateRoot", to_hex0x(root)}, {"local", true}});
+        if (training_.onnx) told.set("onnx", options_.export_onnx);
+        Event event{"result", std::move(told), options_.out + " is trained; state root " + to_hex0x(root)};
         if (tensor::check_state(program_, state_)) tell_metrics(program_, state_, event);
         console_.tell(event);
     }

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "compute/program/network_fit.h"
+#include "compute/program/progress.h"
 #include "compute/tolerance/profile/profile.h"
 #include "compute/transfer/options.h"
 #include "wallet/task.h"
@@ -29,6 +30,7 @@ struct TrainOptions {
     std::size_t held_out = 0;          // how many of them are, of a network without an architecture file
     compute::program::FitChoices fit;  // of a network without an architecture file
     std::string out;                   // the trained model, safetensors
+    std::string export_onnx;           // of a model that came as ONNX a copy with what was trained; empty: none
     std::vector<std::string> outputs;  // https:// and s3:// to which the trained model is delivered as well
     transfer::TransferOptions transfer;
     bool data_elsewhere = false;  // data tensors are not uploaded: the task's uris have them
@@ -55,13 +57,8 @@ struct TrainOptions {
     return options.tolerance.on && !options.local && options.terms.profilers != 0;
 }
 
-// `data` is an object without "event"; `text` is for people and may be empty.
-struct Event {
-    std::string_view name;
-    json::Value data;
-    std::string text;
-    bool passing = false;  // a line that the next one may overwrite: progress
-};
+using program::Event;
+
 struct Console {
     std::function<void(const Event&)> tell;
     // Whether the answer is yes. Error: train.cannot_ask (nobody is there).

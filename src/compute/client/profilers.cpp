@@ -71,7 +71,7 @@ Event able_event(const types::ProfilingTerms& terms, std::size_t able, const Uin
                                  {"needed", std::uint64_t{core::agreeing_profilers(terms.profilers)}},
                                  {"bond", bond.to_decimal()}}),
             must_agree(terms) + " on the first " + std::to_string(terms.segments) + " segments within " +
-                clock_text(terms.window_s) + ", each for " + in_qrn(fee) + " QRN; " + std::to_string(able) +
+                program::clock_text(terms.window_s) + ", each for " + in_qrn(fee) + " QRN; " + std::to_string(able) +
                 " verifiers can be drawn"};
 }
 
@@ -92,7 +92,7 @@ Event profilers_event(const types::Task& task, std::optional<std::uint64_t> mark
                 std::to_string(profilers.size()) +
                 (task.profiling.revealing ? " have shown what they measured" : " have measured") + ", " +
                 std::to_string(core::agreeing_profilers(task.spec.profiling.profilers)) + " must agree";
-        if (left) text += "; " + clock_text(*left) + " left";
+        if (left) text += "; " + program::clock_text(*left) + " left";
     }
     return {"profilers",
             json::Value::object({{"task", task.id},
@@ -127,7 +127,7 @@ std::string advice_without_limits(const types::Task& task) {
     if (task.reason == "no_profilers")
         return ": " + must_agree(terms) + ", and fewer verifiers could be drawn: ask for fewer, or later";
     if (task.reason == "profilers_silent")
-        return ": " + must_agree(terms) + ", and fewer have measured within " + clock_text(terms.window_s) +
+        return ": " + must_agree(terms) + ", and fewer have measured within " + program::clock_text(terms.window_s) +
                ", or shown it: a longer --profile-window, fewer --profiled, or more --profilers, since those "
                "without libtorch measure nothing";
     if (task.reason == "profiles_differ")

@@ -1,9 +1,6 @@
 #include "compute/client/progress.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "chain/market/work.h"
@@ -17,24 +14,8 @@ namespace {
 
 namespace types = chain::types;
 
-constexpr std::string_view kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::string_view kCheckpointPosted = "CheckpointPosted(uint64,uint64,bytes32,uint32)";  // doc/market.md
 constexpr std::size_t kWord = 32;                                                                 // of the ABI
-constexpr std::size_t kKeptLosses = 4096;
-constexpr std::uint64_t kMinute = 60;
-constexpr std::uint64_t kHour = 3'600;
-
-std::string two_digits(std::uint64_t number) {
-    std::string text = std::to_string(number);
-    if (text.size() < 2) text.insert(text.begin(), '0');
-    return text;
-}
-
-std::string loss_text(float loss) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4g", static_cast<double>(loss));
-    return text;
-}
 
 Uint256 refunds_in(const std::vector<types::Payment>& payments, const types::Address& to) {
     Uint256 total;
@@ -77,71 +58,6 @@ bool has_loss(const types::Task& task, const types::Claim& claim) {
 }
 
 }  // namespace
-
-std::string curve_of(std::span<const float> values) {
-    if (values.size() < 2) return {};
-    const std::size_t width = std::min(values.size(), kCurveWidth);
-    std::vector<float> shown;
-    for (std::size_t i = 1; i <= width; ++i) shown.push_back(values[values.size() * i / width - 1]);
-    float least = INFINITY;
-    float most = -INFINITY;
-    for (const float value : shown)
-        if (std::isfinite(value)) least = std::min(least, value), most = std::max(most, value);
-    std::string curve;
-    for (const float value : shown) {
-        if (!std::isfinite(value)) {
-            curve += ' ';
-            continue;
-        }
-        const float height = most > least ? (value - least) / (most - least) : 0.0F;
-        const auto block = static_cast<std::size_t>(height * static_cast<float>(std::size(kBlocks) - 1) + 0.5F);
-        curve += kBlocks[std::min(block, std::size(kBlocks) - 1)];
-    }
-    return curve;
-}
-
-std::string clock_text(std::uint64_t seconds) {
-    const std::string rest = two_digits(seconds % kMinute);
-    if (seconds < kHour) return std::to_string(seconds / kMinute) + ":" + rest;
-    return std::to_string(seconds / kHour) + ":" + two_digits(seconds % kHour / kMinute) + ":" + rest;
-}
-
-void Progress::take(std::uint64_t step, std::optional<std::uint32_t> loss, std::uint64_t now_ms) {
-    if (step < step_) losses_.clear(), first_step_.reset();
-    if (!first_step_) first_step_ = step, first_ms_ = now_ms;
-    const bool later = step > step_ || losses_.empty();
-    if (step != step_) newest_ms_ = now_ms;
-    step_ = step;
-    if (loss && later) recall(*loss);
-}
-
-void Progress::recall(std::uint32_t loss) {
-    if (losses_.size() == kKeptLosses) losses_.erase(losses_.begin());
-    losses_.push_back(std::bit_cast<float>(loss));
-}
-
-std::optional<std::uint64_t> Progress::seconds_left() const {
-    if (!first_step_ || step_ <= *first_step_ || newest_ms_ <= first_ms_ || step_ >= steps_) return std::nullopt;
-    const double each_ms = static_cast<double>(newest_ms_ - first_ms_) / static_cast<double>(step_ - *first_step_);
-    return static_cast<std::uint64_t>(each_ms * static_cast<double>(steps_ - step_) / 1000.0);
-}
-
-json::Value Progress::describe() const {
-    const auto left = seconds_left();
-    return json::Value::object(
-        {{"step", step_},
-         {"steps", steps_},
-         {"loss", losses_.empty() ? json::Value() : json::Value(static_cast<double>(losses_.back()))},
-         {"etaS", left ? json::Value(*left) : json::Value()}});
-}
-
-std::string Progress::line() const {
-    std::string text = "step " + std::to_string(step_) + " of " + std::to_string(steps_);
-    if (!losses_.empty()) text += "  loss " + loss_text(losses_.back());
-    if (const std::string curve = curve_of(losses_); !curve.empty()) text += "  " + curve;
-    if (const auto left = seconds_left()) text += "  eta " + clock_text(*left);
-    return text;
-}
 
 Expected<Look> read_look(const json::Value& task) {
     auto look = parse_look(task);

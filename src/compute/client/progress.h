@@ -1,5 +1,5 @@
-// How a training stands, for people and scripts: steps, the curve of the loss, the time that is left, what was paid.
-// Used by quern-train. Plain values; numbers here are shown and decide nothing.
+// How a task's training stands, for people and scripts: its state, its steps, what was paid. Used by quern-train. Plain
+// values; numbers here are shown and decide nothing.
 #pragma once
 
 #include <optional>
@@ -10,41 +10,11 @@
 #include "chain/types/native_objects.h"
 #include "compute/client/job_file.h"
 #include "compute/client/options.h"
+#include "compute/program/progress.h"
 
 namespace quern::compute::client {
 
-inline constexpr std::size_t kCurveWidth = 24;
-
-// The values as a row of blocks, at most kCurveWidth: the newest is last, the least lowest. Those that are not finite
-// are blank. Empty of fewer than two values.
-[[nodiscard]] std::string curve_of(std::span<const float> values);
-// "1:05", "2:00:09".
-[[nodiscard]] std::string clock_text(std::uint64_t seconds);
-
-// Steps of a training as they come.
-class Progress {
-public:
-    explicit Progress(std::uint64_t steps) : steps_(steps) {}
-    // Steps that are done, at this time; `loss`: bits of the loss at that step, where it is known. Fewer than before
-    // begins anew.
-    void take(std::uint64_t step, std::optional<std::uint32_t> loss, std::uint64_t now_ms);
-    // A loss from before the first step that is taken.
-    void recall(std::uint32_t loss);
-    [[nodiscard]] std::uint64_t step() const { return step_; }
-    // Seconds until the last step, by the pace since the first that was seen.
-    [[nodiscard]] std::optional<std::uint64_t> seconds_left() const;
-    // Members step, steps, loss and etaS; the last two null where they are not known.
-    [[nodiscard]] json::Value describe() const;
-    [[nodiscard]] std::string line() const;
-
-private:
-    std::uint64_t steps_;
-    std::uint64_t step_ = 0;
-    std::optional<std::uint64_t> first_step_;
-    std::uint64_t first_ms_ = 0;
-    std::uint64_t newest_ms_ = 0;
-    std::vector<float> losses_;
-};
+using program::Progress;
 
 // A task as task_get answers it. `claim.state` none: it has none.
 struct Look {

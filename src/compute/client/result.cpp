@@ -84,16 +84,20 @@ Expected<vm::tensor::State> fetch_result(worker::NodeView& node, const vm::tenso
     return state;
 }
 
-Expected<Kept> keep_result(const TrainOptions& options, const vm::tensor::Program& program, const Hash32& root,
+Expected<Kept> keep_result(const TrainOptions& options, const Training& training, const Hash32& root,
                            const std::string& folder, ThreadPool* pool) {
     const auto bytes = fs::read_file(state_path(folder), kMaxResultMemory);
     if (!bytes) return Kept::nothing;
-    const auto state = program::read_state(program, *bytes);
+    const auto state = program::read_state(training.programs.any(), *bytes);
     if (!state || !check_root(*state, root, pool)) return Kept::nothing;
-    QUERN_TRY(const Bytes model, program::export_model(program, *state));
-    if (has_content(options.out, model)) return Kept::whole;
-    QUERN_CHECK(fs::write_file_atomic(options.out, model));
-    return Kept::mended;
+    QUERN_TRY(const std::vector<Export> exports, exports_of(options, training.programs.any(), training.onnx, *state));
+    Kept kept = Kept::whole;
+    for (const Export& each : exports) {
+        if (has_content(each.path, each.content)) continue;
+        QUERN_CHECK(fs::write_file_atomic(each.path, each.content));
+        kept = Kept::mended;
+    }
+    return kept;
 }
 
 }  // namespace quern::compute::client

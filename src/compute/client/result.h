@@ -4,6 +4,7 @@
 
 #include "compute/client/options.h"
 #include "compute/client/progress.h"
+#include "compute/client/training.h"
 #include "compute/worker/node_view.h"
 #include "vm/tensor/executor.h"
 
@@ -33,12 +34,12 @@ void tell_metrics(const vm::tensor::Program& program, const vm::tensor::State& s
 // What of a result that an earlier run has written is still on disk.
 enum class Kept {
     nothing,  // no state with that root is in the job's folder
-    whole,    // the output is what is exported of that state, byte by byte
-    mended,   // it was missing or another: it is written anew
+    whole,    // the outputs are what is exported of that state, byte by byte
+    mended,   // one was missing or another: it is written anew
 };
-// Looks for the final state in the job's folder (state.safetensors), and compares the output with it. Errors: fs.*;
-// safetensors.*.
-[[nodiscard]] Expected<Kept> keep_result(const TrainOptions& options, const vm::tensor::Program& program,
-                                         const Hash32& root, const std::string& folder, ThreadPool* pool);
+// Looks for the final state in the job's folder (state.safetensors), and compares the outputs with it. Errors: those of
+// exports_of(), fs.*, safetensors.*.
+[[nodiscard]] Expected<Kept> keep_result(const TrainOptions& options, const Training& training, const Hash32& root,
+                                         const std::string& folder, ThreadPool* pool);
 
 }  // namespace quern::compute::client

@@ -94,15 +94,14 @@ private:
         const Job& job = *file.job();
         const std::string root = to_hex0x(job.state_root);
         ThreadPool pool(options_.threads);
-        QUERN_TRY(const Kept kept,
-                  keep_result(options_, training.programs.any(), job.state_root, file.folder(), &pool));
+        QUERN_TRY(const Kept kept, keep_result(options_, training, job.state_root, file.folder(), &pool));
         if (kept == Kept::nothing) return false;
-        console_.tell(
-            {"result",
-             json::Value::object(
-                 {{"out", options_.out}, {"stateRoot", root}, {"local", false}, {"task", job.task}, {"before", true}}),
-             options_.out + (kept == Kept::whole ? " is there already" : " is written again") +
-                 ", the verified result of task " + std::to_string(job.task) + "; state root " + root});
+        json::Value told = json::Value::object(
+            {{"out", options_.out}, {"stateRoot", root}, {"local", false}, {"task", job.task}, {"before", true}});
+        if (training.onnx) told.set("onnx", options_.export_onnx);
+        console_.tell({"result", std::move(told),
+                       options_.out + (kept == Kept::whole ? " is there already" : " is written again") +
+                           ", the verified result of task " + std::to_string(job.task) + "; state root " + root});
         return true;
     }
 
@@ -319,7 +318,7 @@ private:
         QUERN_CHECK(check_proof(proof, look));
         ThreadPool pool(options_.threads);
         QUERN_TRY(const vm::tensor::State state, download(training, look, pool));
-        QUERN_CHECK(write_result(options_, training.programs.any(), state, file.folder()));
+        QUERN_CHECK(write_result(options_, training, state, file.folder()));
         Job job = *file.job();
         job.stage = stage::kDone;
         job.step = look.task.steps;
@@ -339,6 +338,7 @@ private:
         std::string text = options_.out + " is the verified result of task " + std::to_string(look.task.id) + " (" +
                            std::to_string(look.task.passes) + " verifiers passed it); state root " + root + "; paid " +
                            in_qrn(cost) + " QRN, refunded " + in_qrn(refunded(look));
+        if (training.onnx) told.set("onnx", options_.export_onnx);
         if (training.tolerant) {
             const bool accepted = tolerance::judge::accepted(training.tolerant->programs, state);
             told.set("accepted", accepted);

@@ -174,6 +174,7 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
                                                             {held_out, options.data.end()}));
     QUERN_CHECK(check_data(options, model));
     QUERN_CHECK(check_classes(options, model));
+    QUERN_TRY(std::optional<GivenOnnx> onnx, given_onnx(options, model));
     const std::uint64_t updates = options.updates != 0 ? options.updates : model.optimizer.total_steps;
     if (updates == 0) return fail("train.no_steps", options.model + " has no total_steps: give --steps");
     QUERN_TRY(program::TrainingPrograms built, program::build_training_programs(model));
@@ -209,7 +210,8 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     auto& work = files.defaults.work;
     if (work.interval == 0) work.interval = default_interval(made.plan.steps(), work.stride);
     QUERN_TRY(chain::types::TaskSubmitPayload spec, wallet::build_spec(files));
-    Training training{std::move(made), std::move(initial), std::move(files), std::move(spec), std::move(tolerant)};
+    Training training{std::move(made), std::move(initial),  std::move(files),
+                      std::move(spec), std::move(tolerant), std::move(onnx)};
     if (asks.check) QUERN_CHECK(asks.check(training.spec));
     if (training.tolerant && !training.tolerant->is_profiled && !options.local)
         QUERN_CHECK(profile(options, training, console, stop, asks));
@@ -220,12 +222,16 @@ Expected<Training> prepare_training(const TrainOptions& options, const std::stri
     return training;
 }
 
-Status write_result(const TrainOptions& options, const tensor::Program& program, const tensor::State& state,
+Status write_result(const TrainOptions& options, const Training& training, const tensor::State& state,
                     const std::string& folder) {
-    QUERN_TRY(const Bytes whole, program::write_state(program, state));
-    QUERN_CHECK(fs::write_file_atomic(state_path(folder), whole));
-    QUERN_TRY(const Bytes model, program::export_model(program, state));
-    return fs::write_file_atomic(options.out, model);
+    const tensor::Program& program = training.programs.any();
+    {
+        QUERN_TRY(const Bytes whole, program::write_state(program, state));
+        QUERN_CHECK(fs::write_file_atomic(state_path(folder), whole));
+    }
+    QUERN_TRY(const std::vector<Export> exports, exports_of(options, program, training.onnx, state));
+    for (const Export& each : exports) QUERN_CHECK(fs::write_file_atomic(each.path, each.content));
+    return {};
 }
 
 }  // namespace quern::compute::client

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/machine_memory.h"
+#include "compute/client/export.h"
 #include "compute/client/options.h"
 #include "compute/client/tolerance.h"
 #include "compute/core/task_plan.h"
@@ -32,6 +33,7 @@ struct Training {
     wallet::SpecOptions files;  // of the specification; params not given
     chain::types::TaskSubmitPayload spec;
     std::optional<Tolerant> tolerant;  // of a task in tolerance mode; the programs are then the judged ones
+    std::optional<GivenOnnx> onnx;     // of which a copy is to be exported
 
     // Files of data tensors that were made here.
     [[nodiscard]] std::vector<std::string> made_data() const {
@@ -51,7 +53,7 @@ struct Preparation {
 // Compiles `options.model` as quern-compile program and init do, writes program-<i>.bin and init.safetensors into
 // `folder`, and makes the specification with the data's content ids. Errors: train.no_steps (neither the command nor
 // the model says how many); train.no_data; task.wrong_data_size (data that does not fit the model; the detail says what
-// would); train.unknown_class (a target that is none of the model's classes); those of read_model(),
+// would); train.unknown_class (a target that is none of the model's classes); those of read_model(), given_onnx(),
 // build_training_programs() and wallet::build_spec().
 // Also memory.too_little (nothing is made then), and train.stopped, where `stop`, if there is one, is true. In
 // tolerance mode it profiles, where it has not yet, and tells the console of it: plan_tolerance(), make_limits(); of a
@@ -61,9 +63,9 @@ struct Preparation {
                                                   std::uint64_t memory = machine_memory(),
                                                   const Console* console = nullptr, const Preparation& asks = {});
 
-// Exports the parameters of a final state to `out`, behind the state itself in the job's folder (state.safetensors, for
-// quern-compile sample and the like). Errors: fs.*, safetensors.*.
-[[nodiscard]] Status write_result(const TrainOptions& options, const vm::tensor::Program& program,
-                                  const vm::tensor::State& state, const std::string& folder);
+// Exports the parameters of a final state, behind the state itself in the job's folder (state.safetensors, for
+// quern-compile sample and the like). Errors: those of exports_of(), fs.*, safetensors.*.
+[[nodiscard]] Status write_result(const TrainOptions& options, const Training& training, const vm::tensor::State& state,
+                                  const std::string& folder);
 
 }  // namespace quern::compute::client

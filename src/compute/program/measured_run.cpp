@@ -99,7 +99,7 @@ public:
     }
 
     Status go_on(const std::atomic<bool>& stop, const std::function<void(const Measure&)>& tell) {
-        const StepFunction next = run_.stepper(program_, data_, seed_);
+        QUERN_TRY(const StepFunction next, run_.stepper(program_, data_, seed_));
         while (step() < run_.steps) {
             if (stop) {
                 QUERN_CHECK(save());
@@ -189,14 +189,6 @@ private:
 };
 
 }  // namespace
-
-Hash32 beacon_of_seed(std::uint64_t seed) {
-    Hash32 beacon;
-    constexpr std::size_t kWord = sizeof(std::uint64_t);
-    for (std::size_t i = 0; i < kWord; ++i)  // of the first 16 bytes, which are used, the last eight
-        beacon.data[kWord + i] = static_cast<std::uint8_t>(seed >> (8 * (kWord - 1 - i)));
-    return beacon;
-}
 
 Status run_measured(const MeasuredRun& run, ThreadPool* pool, const std::atomic<bool>& stop,
                     const std::function<void(const Measure&)>& tell) {

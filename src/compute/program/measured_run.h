@@ -15,18 +15,10 @@
 #include "base/thread_pool.h"
 #include "compute/program/architecture.h"
 #include "compute/program/evaluate.h"
+#include "compute/program/stepper.h"
 #include "vm/tensor/data.h"
 
 namespace quern::compute::program {
-
-// 32 bytes that fix the data's order where no chain has drawn any: the seed, big endian, in bytes 8 to 15.
-[[nodiscard]] Hash32 beacon_of_seed(std::uint64_t seed);
-
-// state := the state after the next step.
-using StepFunction = std::function<Status(vm::tensor::State& state)>;
-// Makes it of a program, its data and the task's seed, which outlive what is made.
-using Stepper = std::function<StepFunction(const Program& program, const vm::tensor::DataSource& data,
-                                           const vm::tensor::Tensor& seed)>;
 
 struct MeasuredRun {
     Architecture architecture;     // one that does not accumulate
@@ -52,7 +44,7 @@ inline constexpr std::string_view kMeasureHeader = "step,batch_loss,held_out_los
 
 // Does what is left of the run. `tell` is told of each measure when it is on the disk. Errors: measure.accumulates,
 // measure.uneven (the interval does not divide the steps), measure.wrong_data (bytes that are not the architecture's),
-// measure.other_run (the folder's run.json is about another), measure.bad_log, measure.no_data, measure.stopped
+// measure.other_run (the folder's run.json is about another), measure.bad_log, measure.stopped
 // (`stop` is true: the state was saved, the same call goes on), what the stepper says, fs.*, state_file.*, and those
 // of build_training_program() and evaluate(); memory.too_little before the first state is made.
 [[nodiscard]] Status run_measured(const MeasuredRun& run, ThreadPool* pool, const std::atomic<bool>& stop,

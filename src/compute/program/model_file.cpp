@@ -135,4 +135,12 @@ Expected<Architecture> read_model(const std::string& path, const std::vector<std
     return with_network(std::move(architecture), std::move(network), path);
 }
 
+std::string onnx_file_of(const std::string& path, const Architecture& model) {
+    if (is_torchscript_name(path) || model.is_transformer()) return {};
+    const std::string& name = model.layers().network_file;
+    if (is_network_name(path)) return path;
+    if (name.empty() || is_torchscript_name(name)) return {};
+    return (std::filesystem::path(path).parent_path() / name).string();
+}
+
 }  // namespace quern::compute::program

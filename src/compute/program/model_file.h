@@ -25,6 +25,10 @@ namespace quern::compute::program {
                                                      const std::vector<std::string>& data, const FitChoices& choices,
                                                      const std::vector<std::string>& held_out);
 
+// The ONNX file of which the model that read_model() made of `path` is the network; empty: it has none, or is a
+// TorchScript archive.
+[[nodiscard]] std::string onnx_file_of(const std::string& path, const Architecture& model);
+
 // What a person calls a model: an architecture file, or by its name a network's file, fitted to the data and to what is
 // held out, if anything is.
 [[nodiscard]] Expected<Architecture> read_model(const std::string& path, const std::vector<std::string>& data,

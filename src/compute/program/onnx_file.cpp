@@ -5,6 +5,8 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -380,15 +382,80 @@ private:
     std::uint64_t left_whole_ = kMaxWholeElements;
 };
 
-}  // namespace
-
-Expected<Network> read_onnx(BytesView file) {
+Expected<onnx::ModelProto> parse(BytesView file) {
     if (file.size() > kMaxOnnxBytes) return fail("onnx.too_long", std::to_string(file.size()) + " bytes");
     QUERN_CHECK(check_structure(file));
     onnx::ModelProto model;
     if (!model.ParseFromArray(file.data(), static_cast<int>(file.size())))
         return fail("onnx.not_onnx", "no message of the format");
+    return model;
+}
+
+// --- Trained words, back into the file
+// ---------------------------------------------------------------------------------------
+
+// A binary32 as a word of that type; nothing where it is too large.
+std::optional<std::uint64_t> narrowed(onnx::TensorProto_DataType type, std::uint32_t word) {
+    switch (type) {
+        case onnx::TensorProto_DataType_FLOAT16:
+            return narrowed_half(word);
+        case onnx::TensorProto_DataType_BFLOAT16:
+            return narrowed_bfloat16(word);
+        case onnx::TensorProto_DataType_DOUBLE:
+            return __builtin_bit_cast(std::uint64_t, static_cast<double>(__builtin_bit_cast(float, word)));
+        default:
+            return word;
+    }
+}
+
+Status write_words(onnx::TensorProto& tensor, std::span<const std::uint32_t> words) {
+    const std::string& name = tensor.name();
+    if (tensor.data_location() == onnx::TensorProto_DataLocation_EXTERNAL || tensor.external_data_size() != 0)
+        return fail("onnx.external_data", name + " lies in another file");
+    const TypeInfo* const type = type_of(tensor.data_type());
+    if (type == nullptr || !type->is_float) return fail("onnx.bad_tensor", name + " holds no numbers");
+    Dims dims;
+    for (const std::int64_t dim : tensor.dims()) dims.push_back(dim < 0 ? 0 : static_cast<std::uint64_t>(dim));
+    if (product(dims) != words.size() || Words(tensor, *type).count() != words.size())
+        return fail("onnx.bad_tensor", name + " is not of " + std::to_string(words.size()) + " numbers");
+    std::string raw;
+    raw.reserve(words.size() * type->bytes);
+    for (const std::uint32_t word : words) {
+        const auto value = narrowed(type->type, word);
+        if (!value)
+            return fail("onnx.out_of_range", name + ": " + std::to_string(__builtin_bit_cast(float, word)) +
+                                                 " is too large for numbers of 16 bits");
+        for (std::size_t byte = 0; byte < type->bytes; ++byte) raw.push_back(static_cast<char>(*value >> (8 * byte)));
+    }
+    tensor.clear_float_data();
+    tensor.clear_double_data();
+    tensor.clear_int32_data();
+    tensor.set_raw_data(std::move(raw));
+    return {};
+}
+
+}  // namespace
+
+Expected<Network> read_onnx(BytesView file) {
+    QUERN_TRY(const onnx::ModelProto model, parse(file));
     return Reader().read(model);
+}
+
+Expected<Bytes> replace_initializers(BytesView file, std::span<const TrainedWords> trained) {
+    QUERN_TRY(onnx::ModelProto model, parse(file));
+    std::map<std::string, onnx::TensorProto*, std::less<>> by_name;
+    for (onnx::TensorProto& tensor : *model.mutable_graph()->mutable_initializer())
+        if (!by_name.emplace(tensor.name(), &tensor).second) return fail("onnx.duplicate", tensor.name());
+    for (const TrainedWords& each : trained) {
+        const auto found = by_name.find(each.name);
+        if (found == by_name.end()) return fail("onnx.unknown_initializer", std::string(each.name));
+        QUERN_CHECK(write_words(*found->second, each.words));
+    }
+    const std::size_t size = model.ByteSizeLong();
+    if (size > kMaxOnnxBytes) return fail("onnx.too_long", std::to_string(size) + " bytes");
+    Bytes copy(size);
+    if (!model.SerializeToArray(copy.data(), static_cast<int>(size))) return fail("onnx.not_onnx", "a required field");
+    return copy;
 }
 
 }  // namespace quern::compute::program

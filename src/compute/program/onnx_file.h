@@ -1,6 +1,10 @@
 // Files of the ONNX standard (onnx.ai, IR version 3 to 8, operator sets 9 to 17), as PyTorch and other tools export
-// them. Used by quern-compile. Pure; thread-safe.
+// them: read, and written back with trained words. Used by quern-compile and quern-train. Pure; thread-safe.
 #pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/expected.h"
@@ -21,5 +25,17 @@ inline constexpr std::uint32_t kMaxOnnxOpset = 17;
 // onnx.bad_attribute, onnx.subgraph, onnx.inputs (none, or more than one), onnx.no_output, onnx.duplicate (two tensors
 // of one name), onnx.not_sorted (a node takes what comes behind it, or nothing gives).
 [[nodiscard]] Expected<Network> read_onnx(BytesView file);
+
+// What a training has made of an initializer: its words in the file's order, binary32 bits.
+struct TrainedWords {
+    std::string_view name;
+    std::span<const std::uint32_t> words;
+};
+// A copy of a file that read_onnx() takes, with these words in the initializers of these names, as raw data in the type
+// that each has: in one of 16 bits rounded to the nearest, half ways to even. All else is as it was, fields that this
+// version does not know included. The same file and words give the same bytes. Errors: onnx.too_long, onnx.not_onnx,
+// onnx.unknown_initializer (there is none of that name), onnx.duplicate (there are two), onnx.bad_tensor (it holds no
+// numbers, or another count of them), onnx.external_data, onnx.out_of_range (a number is too large for 16 bits).
+[[nodiscard]] Expected<Bytes> replace_initializers(BytesView file, std::span<const TrainedWords> trained);
 
 }  // namespace quern::compute::program

@@ -117,7 +117,7 @@ const Tensor* Safetensors::find(std::string_view name) const {
     return nullptr;
 }
 
-const std::string* Safetensors::find_metadata(std::string_view key) const {
+const std::string* find_metadata(const Metadata& metadata, std::string_view key) {
     for (const auto& [name, text] : metadata)
         if (name == key) return &text;
     return nullptr;

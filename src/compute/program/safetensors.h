@@ -34,13 +34,16 @@ struct NamedTensor {
 };
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
+[[nodiscard]] const std::string* find_metadata(const Metadata& metadata, std::string_view key);
 
 struct Safetensors {
     std::vector<NamedTensor> tensors;  // in the order of their data
     Metadata metadata;
 
     [[nodiscard]] const vm::tensor::Tensor* find(std::string_view name) const;
-    [[nodiscard]] const std::string* find_metadata(std::string_view key) const;
+    [[nodiscard]] const std::string* find_metadata(std::string_view key) const {
+        return program::find_metadata(metadata, key);
+    }
 };
 
 // A tensor to write; the views must outlive the call. `squeeze` leaves leading dims of 1 out of the shape in the

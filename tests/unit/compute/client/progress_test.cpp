@@ -1,10 +1,9 @@
-// What is shown of a training: the curve, the time left, the task's states and what was paid.
+// What is shown of a task's training: its states, its steps and what was paid.
 #include "compute/client/progress.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <limits>
 
 #include "chain/types/json_codec.h"
 
@@ -12,53 +11,6 @@ namespace quern::compute::client {
 namespace {
 
 namespace types = chain::types;
-
-TEST(CurveTest, falls_from_high_to_low) {
-    const float values[] = {4, 3, 2, 1};
-    EXPECT_EQ(curve_of(values), "█▆▃▁");
-    EXPECT_EQ(curve_of(std::span(values).first(1)), "");
-    const float flat[] = {2, 2};
-    EXPECT_EQ(curve_of(flat), "▁▁");
-    const float broken[] = {1, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 2};
-    EXPECT_EQ(curve_of(broken), "▁  █");
-}
-
-TEST(CurveTest, is_no_wider_than_its_width_and_ends_with_the_newest) {
-    std::vector<float> values(1'000, 1.0F);
-    values.back() = 2.0F;
-    std::string wanted;
-    for (std::size_t i = 1; i < kCurveWidth; ++i) wanted += "▁";
-    EXPECT_EQ(curve_of(values), wanted + "█");
-}
-
-TEST(ClockTextTest, tells_hours_where_there_are_some) {
-    EXPECT_EQ(clock_text(0), "0:00");
-    EXPECT_EQ(clock_text(65), "1:05");
-    EXPECT_EQ(clock_text(7'209), "2:00:09");
-}
-
-TEST(ProgressTest, reckons_the_time_left_by_the_pace_since_it_looks) {
-    Progress progress(100);
-    progress.take(10, std::nullopt, 5'000);
-    EXPECT_FALSE(progress.seconds_left()) << "one look has no pace";
-    progress.take(20, std::nullopt, 15'000);
-    EXPECT_EQ(progress.seconds_left(), 80U);
-    progress.take(20, std::nullopt, 60'000);
-    EXPECT_EQ(progress.seconds_left(), 80U) << "a checkpoint that is awaited makes it no slower";
-    progress.take(100, std::nullopt, 95'000);
-    EXPECT_FALSE(progress.seconds_left());
-    progress.take(5, std::nullopt, 96'000);
-    EXPECT_FALSE(progress.seconds_left()) << "another round begins anew";
-}
-
-TEST(ProgressTest, says_null_for_what_is_not_known) {
-    Progress progress(8);
-    EXPECT_EQ(progress.describe().dump(), R"({"step":0,"steps":8,"loss":null,"etaS":null})");
-    progress.take(2, std::bit_cast<std::uint32_t>(1.5F), 1'000);
-    progress.take(4, std::bit_cast<std::uint32_t>(0.5F), 2'000);
-    EXPECT_EQ(progress.describe().dump(), R"({"step":4,"steps":8,"loss":0.5,"etaS":2})");
-    EXPECT_EQ(progress.line(), "step 4 of 8  loss 0.5  █▁  eta 0:02");
-}
 
 // A running task of 40 steps whose first of two stretches is settled, as the node tells of it.
 class LookTest : public ::testing::Test {

@@ -86,12 +86,12 @@ TEST_F(ResultTest, an_output_is_the_result_when_it_is_what_the_state_exports) {
     const std::string folder = job_folder(options_.out);
     const Hash32 root = look_.claim.final_root;
     const auto keep = [&] {
-        const auto kept = keep_result(options_, program(), root, folder, nullptr);
+        const auto kept = keep_result(options_, *training_, root, folder, nullptr);
         EXPECT_TRUE(kept) << kept.error().to_string();
         return kept.value_or(Kept::nothing);
     };
     EXPECT_EQ(keep(), Kept::nothing);
-    ASSERT_TRUE(write_result(options_, program(), training_->initial, folder));
+    ASSERT_TRUE(write_result(options_, *training_, training_->initial, folder));
     const Bytes model = *fs::read_file(options_.out, 1 << 20);
     EXPECT_EQ(keep(), Kept::whole);
     Bytes other = model;

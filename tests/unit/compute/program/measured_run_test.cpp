@@ -34,7 +34,7 @@ Stepper canonical(std::function<Status()> before = [] { return Status(); }) {
             std::make_shared<vm::tensor::Executor>(program, vm::tensor::arith::best_backend(), nullptr);
         return [executor, before, &data, &seed](State& state) -> Status {
             QUERN_CHECK(before());
-            return executor->step(state, data, seed) ? Status() : fail("measure.no_data");
+            return executor->step(state, data, seed) ? Status() : fail("step.no_data");
         };
     };
 }

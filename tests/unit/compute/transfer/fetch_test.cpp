@@ -311,6 +311,44 @@ TEST_F(FetchTest, nothing_comes_by_a_scheme_that_is_not_allowed) {
     expect_refused(get({}), "transfer.no_source");
 }
 
+TEST_F(FetchTest, asks_a_gateway_for_what_lies_at_ipfs) {
+    const std::string cid(59, 'b');
+    OddServer gateway([&](const std::string& request, const OddServer::Connection& connection) {
+        const std::size_t first = range_of(request);
+        if (!request.starts_with("GET /ipfs/" + cid + "/set%201/data.u8 HTTP/1.1\r\n")) {
+            connection.send(head(404, 0));
+        } else if (first == 0) {  // breaks off
+            connection.send(head(200, content.size()) + content.substr(0, 100'000));
+        } else {
+            connection.send(part_head(first, content.size()) + content.substr(first));
+        }
+    });
+    options.schemes = {Scheme::ipfs};
+    options.private_addresses = false;  // the operator has named the gateway, wherever it lies
+    options.ipfs_gateway = gateway.url("");
+    const std::string uri = "ipfs://" + cid + "/set%201/data.u8";
+    expect_content(get({uri}), uri);
+    const auto requests = gateway.requests();
+    ASSERT_EQ(requests.size(), 2U);
+    EXPECT_EQ(range_of(requests[1]), 100'000U) << "it goes on by ranges";
+    EXPECT_NE(requests[0].find("\r\nHost: " + gateway.url("").substr(7) + "\r\n"), std::string::npos);
+    // A CID says nothing of the content's own id, which decides.
+    content[5] = static_cast<char>(content[5] ^ 1);
+    std::filesystem::remove_all(directory + "/store");
+    expect_refused(get({uri}), "content.id_mismatch");
+}
+
+TEST_F(FetchTest, goes_nowhere_else_by_a_gateways_redirect) {
+    OddServer other([&](const auto& request, const auto& connection) { answer_well(content, request, connection); });
+    OddServer gateway([&](const std::string&, const OddServer::Connection& connection) {
+        connection.send(head(302, 0, "Location: " + other.url("/data") + "\r\n"));
+    });
+    options.schemes = {Scheme::ipfs};
+    options.ipfs_gateway = gateway.url("");
+    expect_refused(get({"ipfs://" + std::string(59, 'b')}), kBadRedirect);
+    EXPECT_TRUE(other.requests().empty());
+}
+
 TEST_F(FetchTest, files_lie_below_the_allowed_directories) {
     const std::string inside = local("allowed/data.u8", content);
     const std::string outside = local("secret.u8", content);
