@@ -584,6 +584,11 @@ void declare(CLI::App& app, Options& o, Action& action) {
     of_network(sub->add_option("--recompute", o.fit.recompute,
                                "parts of the network of which only the ends are kept for the backward pass, which "
                                "takes less memory and more work; 0: all is kept"));
+    of_network(sub->add_option("--precision", o.fit.precision, "of linear layers: f32 or int8 (default: f32)"));
+    of_network(sub->add_option("--in-f32", o.fit.in_f32,
+                               "nodes whose linear layers are of f32 all the same, or the beginnings of their names up "
+                               "to a . or /")
+                   ->take_all());
     of_network(sub->add_option("--example", o.fit.example,
                                "of TorchScript: dims of an example, 3x32x32, or 64 of tokens (default: by what "
                                "`dataset` wrote beside the data)"));

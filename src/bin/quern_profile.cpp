@@ -38,6 +38,7 @@ struct Options {
     std::uint64_t profiled = tolerance::kMinProfiled;
     std::uint64_t seed = 1;
     std::size_t threads = 0;
+    std::string products = kTorchProductNames[0];
     tolerance::profile::TermNumbers terms;
 };
 
@@ -60,6 +61,8 @@ void declare(CLI::App& app, Options& options) {
     app.add_option("--threads", options.threads, "compute threads; 0: one per CPU")
         ->check(CLI::Range(0, 256))
         ->capture_default_str();
+    add_products(app, options.products,
+                 "matrix products of what is profiled: f32, or bf16, as solvers train with --products bf16");
     add_tolerance_terms(app, options.terms, nullptr);
 }
 
@@ -103,7 +106,8 @@ Status profile(const Options& options) {
     const tensor::MemoryData data(std::move(sets));
     const tensor::Tensor seed = tensor::seed_tensor(compute::program::beacon_of_seed(options.seed));
     ThreadPool pool(options.threads);
-    QUERN_TRY(const auto profilers, backends_by_torch()(built.program, data, seed, options.threads));
+    QUERN_TRY(const auto profilers,
+              backends_by_torch(torch_products(options.products))(built.program, data, seed, options.threads));
     const Cancellation stop([] { return stop_requested.load(); });
     tolerance::profile::Meter meter(built.program, segment, data, seed, &pool, &stop);
     const std::size_t backends = profilers.size();

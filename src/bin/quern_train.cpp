@@ -33,6 +33,7 @@ struct Options {
     wallet::KeySource key;
     TransferTexts transfer;
     std::string node = "http://127.0.0.1:8545";
+    std::string products = kTorchProductNames[0];  // of what is profiled on libtorch
     bool as_json = false;
     std::vector<std::string> held_out;
 };
@@ -67,6 +68,12 @@ void declare(CLI::App& app, Options& options) {
     app.add_option(
         "--recompute", train.fit.recompute,
         "of such a file: parts of which only the ends are kept for the backward pass: less memory, more work");
+    app.add_option("--precision", train.fit.precision, "of such a file: linear layers in f32 or int8 (default: f32)");
+    app.add_option(
+           "--in-f32", train.fit.in_f32,
+           "of such a file: nodes whose linear layers are of f32 all the same, or the beginnings of their names "
+           "up to a . or /")
+        ->take_all();
     app.add_option("--example", train.fit.example,
                    "of TorchScript: dims of an example, 3x32x32, or 64 of tokens (default: by what `quern-compile "
                    "dataset` wrote beside the data)");
@@ -101,7 +108,12 @@ void declare(CLI::App& app, Options& options) {
         ->capture_default_str()
         ->needs(tolerance);
     add_tolerance_terms(app, train.tolerance.terms, tolerance);
-    train.tolerance.backends = backends_by_torch();
+    add_products(
+        app, options.products,
+        "matrix products of what is profiled here: f32, or bf16, as solvers train with --products bf16; with --local "
+        "of the training, too")
+        ->needs(tolerance)
+        ->excludes(profilers);
     app.add_flag("--yes", train.yes, "submit without asking");
     app.add_flag("--json", options.as_json, "print one JSON object a line for each event");
     app.add_option("--node", options.node, "URL of the node's JSON-RPC port")->capture_default_str();
@@ -151,13 +163,15 @@ int run(int argc, char** argv) {
         "2 wrong options, 3 no node answers.\n"};
     declare(app, options);
     if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
-    for (const char* name : {"--loss", "--batch", "--lr", "--evaluate-every", "--recompute", "--example"})
+    for (const char* name :
+         {"--loss", "--batch", "--lr", "--evaluate-every", "--recompute", "--precision", "--in-f32", "--example"})
         if (app.get_option(name)->count() != 0 && !compute::program::is_network_name(options.train.model))
             return complain(kProgram,
                             Error{"train.not_onnx", std::string(name) + ": an architecture file says it itself", {}},
                             kExitUsage);
     options.train.held_out = options.held_out.size();
     options.train.data.insert(options.train.data.end(), options.held_out.begin(), options.held_out.end());
+    options.train.tolerance.backends = backends_by_torch(torch_products(options.products));
     const auto url = http::parse_url(options.node);
     if (!url) return complain(kProgram, url.error(), kExitUsage);
     if (const Status done = take_transfer_options(options.train.transfer, options.transfer); !done)

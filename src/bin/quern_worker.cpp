@@ -9,6 +9,7 @@
 #include "base/websocket_client.h"
 #include "bin/stop_signals.h"
 #include "bin/terminal.h"
+#include "bin/tolerance_options.h"
 #include "bin/torch_module.h"
 #include "bin/transfer_options.h"
 #include "compute/worker/worker.h"
@@ -42,6 +43,7 @@ struct Raw {  // what has to be translated after parsing
     std::string max_fees_per_day;
     std::string backend = "auto";
     bool no_torch = false;
+    std::string products = kTorchProductNames[0];
     std::string fault;
     std::vector<std::string> roles;
     TransferTexts transfer;
@@ -128,6 +130,10 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         "--no-torch", raw.no_torch,
         "solver: train tasks that allow another rounding in the canonical arithmetic, too, and not by libtorch; "
         "verifier: no profiling");
+    add_products(
+        app, raw.products,
+        "matrix products of what is trained by libtorch: f32, or bf16, as mixed precision has them: faster, for "
+        "tasks whose limits were profiled so; verifiers find limits by it, too");
     app.add_option("--ws", raw.ws,
                    "ws:// URL of the node's notifications; off: none (default: the port that the node names)");
     app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain without notifications")
@@ -198,7 +204,7 @@ Status translate(WorkerOptions& options, const Raw& raw) {
     }
     QUERN_CHECK(take_transfer_options(options.sources, raw.transfer));
     QUERN_TRY(options.backend, backend_named(raw.backend));
-    if (!raw.no_torch) options.fast_steps = steps_by_torch(options.threads);
+    if (!raw.no_torch) options.fast_steps = steps_by_torch(options.threads, torch_products(raw.products));
 #ifdef QUERN_TEST_FAULTS
     if (!raw.fault.empty()) {
         QUERN_TRY(options.fault, compute::worker::parse_fault(raw.fault));

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <tuple>
 
+#include "bin/torch_module.h"
 #include "compute/tolerance/profile/profile.h"
 
 namespace quern {
@@ -22,6 +23,12 @@ namespace quern {
                 return good ? std::string() : text + " is no finite number from 0 on";
             },
             "NUMBER"};
+}
+
+inline CLI::Option* add_products(CLI::App& app, std::string& products, const std::string& text) {
+    return app.add_option("--products", products, text)
+        ->check(CLI::IsMember({kTorchProductNames[0], kTorchProductNames[1]}))
+        ->capture_default_str();
 }
 
 inline void add_tolerance_terms(CLI::App& app, compute::tolerance::profile::TermNumbers& terms, CLI::Option* mode) {

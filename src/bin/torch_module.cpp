@@ -48,19 +48,22 @@ int clamped(std::size_t threads) {
     return static_cast<int>(std::clamp<std::size_t>(wanted, 1, 256));
 }
 
+// `remark` is what the module says of steps that it makes.
 Expected<std::unique_ptr<compute::worker::FastSteps>> steps_of(MakeTorchSteps make, const vm::tensor::Program& program,
-                                                               int threads) {
+                                                               int threads, TorchProducts products,
+                                                               std::string& remark) {
     std::string why;
-    std::unique_ptr<compute::worker::FastSteps> made(make(program, threads, why));
+    std::unique_ptr<compute::worker::FastSteps> made(make(program, threads, products, why));
     if (made == nullptr) return fail("torch.failed", why);
+    remark = std::move(why);
     return made;
 }
 
 }  // namespace
 
-compute::worker::MakeFastSteps steps_by_torch(std::size_t threads) {
-    return [count =
-                clamped(threads)](const vm::tensor::Program& program) -> std::unique_ptr<compute::worker::FastSteps> {
+compute::worker::MakeFastSteps steps_by_torch(std::size_t threads, TorchProducts products) {
+    return [count = clamped(threads),
+            products](const vm::tensor::Program& program) -> std::unique_ptr<compute::worker::FastSteps> {
         static const auto make = [] {
             auto found = find_in_module<MakeTorchSteps>(kTorchModuleSymbol);
             if (!found)
@@ -69,11 +72,15 @@ compute::worker::MakeFastSteps steps_by_torch(std::size_t threads) {
             return found;
         }();
         if (!make) return nullptr;
-        auto made = steps_of(*make, program, count);
-        if (made) return std::move(*made);
-        log::warning(log::Category::solver, "libtorch cannot run a program, which is trained canonically reason={}",
-                     made.error().detail);
-        return nullptr;
+        std::string remark;
+        auto made = steps_of(*make, program, count, products, remark);
+        if (!made) {
+            log::warning(log::Category::solver, "libtorch cannot run a program, which is trained canonically reason={}",
+                         made.error().detail);
+            return nullptr;
+        }
+        if (!remark.empty()) log::warning(log::Category::solver, "libtorch runs a program remark={}", remark);
+        return std::move(*made);
     };
 }
 
@@ -81,19 +88,20 @@ compute::program::Stepper torch_stepper(std::size_t threads) {
     return [count = clamped(threads)](const vm::tensor::Program& program, const vm::tensor::DataSource& data,
                                       const vm::tensor::Tensor& seed) -> Expected<compute::program::StepFunction> {
         QUERN_TRY(const auto make, find_in_module<MakeTorchSteps>(kTorchModuleSymbol));
-        QUERN_TRY(auto made, steps_of(make, program, count));
+        std::string remark;
+        QUERN_TRY(auto made, steps_of(make, program, count, TorchProducts::f32, remark));
         return [steps = std::shared_ptr(std::move(made)), &data, &seed](vm::tensor::State& state) {
             return steps->step(state, data, seed);
         };
     };
 }
 
-compute::tolerance::profile::MakeProfilers backends_by_torch() {
-    return [](const vm::tensor::Program& program, const vm::tensor::DataSource& data, const vm::tensor::Tensor& seed,
-              std::size_t threads) -> Expected<TorchBackends> {
+compute::tolerance::profile::MakeProfilers backends_by_torch(TorchProducts products) {
+    return [products](const vm::tensor::Program& program, const vm::tensor::DataSource& data,
+                      const vm::tensor::Tensor& seed, std::size_t threads) -> Expected<TorchBackends> {
         QUERN_TRY(const auto make, find_in_module<MakeTorchBackends>(kTorchBackendsSymbol));
         std::string why;
-        const std::unique_ptr<TorchBackends> made(make(program, data, seed, clamped(threads), why));
+        const std::unique_ptr<TorchBackends> made(make(program, data, seed, clamped(threads), products, why));
         if (made == nullptr) return fail("torch.failed", why);
         return std::move(*made);
     };

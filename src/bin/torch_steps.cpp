@@ -1,4 +1,5 @@
 // The module that programs load to train by libtorch (torch_module.h).
+#include <array>
 #include <exception>
 #include <memory>
 #include <string>
@@ -10,10 +11,12 @@
 namespace {
 
 namespace torch_backend = quern::compute::torch_backend;
+using torch_backend::Products;
 
 class TorchSteps final : public quern::compute::worker::FastSteps {
 public:
-    explicit TorchSteps(const quern::vm::tensor::Program& program) : executor_(program) {}
+    TorchSteps(const quern::vm::tensor::Program& program, torch_backend::Products products)
+        : executor_(program, products) {}
     quern::Status step(quern::vm::tensor::State& state, const quern::vm::tensor::DataSource& data,
                        const quern::vm::tensor::Tensor& seed) override {
         return executor_.step(state, data, seed);
@@ -28,10 +31,12 @@ private:
 extern "C" __attribute__((visibility("default"))) const char* quern_torch_build() { return quern::kTorchBuild.data(); }
 
 extern "C" __attribute__((visibility("default"))) quern::compute::worker::FastSteps* quern_make_torch_steps(
-    const quern::vm::tensor::Program& program, int threads, std::string& why) {
+    const quern::vm::tensor::Program& program, int threads, quern::TorchProducts products, std::string& why) {
     try {
         torch_backend::set_thread_count(threads);
-        return std::make_unique<TorchSteps>(program).release();
+        const bool mixed = products == quern::TorchProducts::bf16;
+        if (mixed && !torch_backend::has_bf16_products()) why = "bf16 saves no time on this processor";
+        return std::make_unique<TorchSteps>(program, mixed ? Products::bf16 : Products::f32).release();
     } catch (const std::exception& problem) {
         why = problem.what();
         return nullptr;
@@ -40,13 +45,17 @@ extern "C" __attribute__((visibility("default"))) quern::compute::worker::FastSt
 
 extern "C" __attribute__((visibility("default"))) quern::TorchBackends* quern_make_torch_backends(
     const quern::vm::tensor::Program& program, const quern::vm::tensor::DataSource& data,
-    const quern::vm::tensor::Tensor& seed, int threads, std::string& why) {
-    using torch_backend::Products;
+    const quern::vm::tensor::Tensor& seed, int threads, quern::TorchProducts of, std::string& why) {
     try {
         auto made = std::make_unique<quern::TorchBackends>();
-        for (const auto& [name, used, products] :
-             {std::tuple{"f32, all threads", threads, Products::f32}, std::tuple{"f32, one thread", 1, Products::f32},
-              std::tuple{"f64 products", threads, Products::f64}}) {
+        using Backend = std::tuple<const char*, int, Products>;
+        const std::array<Backend, 3> plain{{{"f32, all threads", threads, Products::f32},
+                                            {"f32, one thread", 1, Products::f32},
+                                            {"f64 products", threads, Products::f64}}};
+        const std::array<Backend, 3> mixed{{{"bf16 products, all threads", threads, Products::bf16},
+                                            {"bf16 products, one thread", 1, Products::bf16},
+                                            {"f32, all threads", threads, Products::f32}}};
+        for (const auto& [name, used, products] : of == quern::TorchProducts::bf16 ? mixed : plain) {
             const auto executor = std::make_shared<torch_backend::TorchExecutor>(program, products);
             made->push_back({name, [executor, count = used, &data, &seed](quern::vm::tensor::State& state) {
                                  torch_backend::set_thread_count(count);

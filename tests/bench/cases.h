@@ -8,8 +8,8 @@ namespace quern::bench {
 void bench_matmul(Bench& bench);  // tensor_cases.cpp
 void bench_imatmul(Bench& bench);
 void bench_elementwise(Bench& bench);
-void bench_hostile(Bench& bench);
 void bench_row_sums(Bench& bench);
+void bench_hostile(Bench& bench);   // hostile_cases.cpp
 void bench_training(Bench& bench);  // training_cases.cpp
 void bench_reference_transformer(Bench& bench);
 void bench_bytes(Bench& bench);

@@ -1,13 +1,9 @@
 // Canonical kernels against libtorch (and the BLAS library under it) with the same number of threads. Ours run as step
 // programs of one op through the executor, as training does; torch's write into a tensor that is there.
-#include <algorithm>
-#include <random>
-
 #include "bench/cases.h"
+#include "bench/one_op.h"
 #include "compute/program/composite.h"
-#include "compute/program/initial_state.h"
 #include "compute/program/quantized.h"
-#include "vm/tensor/executor.h"
 #ifdef QUERN_WITH_TORCH
 #include "bench/torch_reference.h"
 #include "compute/torch/torch_executor.h"
@@ -24,40 +20,6 @@ using vm::tensor::DType;
 using vm::tensor::Shape;
 using vm::tensor::arith::Backend;
 using vm::tensor::arith::ElementOp;
-
-// y := op(inputs): slots for the inputs, which keep their values, and one for the result.
-class OneOp {
-public:
-    using Op = std::function<Value(Builder&, const std::vector<Value>&)>;
-    OneOp(const std::vector<Shape>& inputs, const Op& op, Backend backend, ThreadPool* pool) {
-        Builder b;
-        std::vector<Value> values;
-        for (const Shape& shape : inputs)
-            values.push_back(
-                b.slot("input" + std::to_string(values.size()), DType::f32, shape, Initializer::normal(1.0F)));
-        const Value result = op(b, values);
-        b.update(b.slot("result", DType::f32, b.shape(result), Initializer::zeros()), result);
-        b.set_loss_slot(b.slot("loss", DType::f32, compute::program::scalar_shape(), Initializer::zeros()));
-        built_ = must(b.finish(), "program");
-        state_ = compute::program::initial_state(built_, 1);
-        seed_ = vm::tensor::seed_tensor(Hash32{});
-        executor_ = std::make_unique<vm::tensor::Executor>(built_.program, backend, pool);
-    }
-    OneOp(const OneOp&) = delete;  // the executor refers to the program
-    OneOp& operator=(const OneOp&) = delete;
-    void run() { executor_->step(state_, data_, seed_); }
-    // An input's words, one after the other.
-    void fill(std::size_t input, const std::function<std::uint32_t()>& word) {
-        std::generate(state_[input].words.begin(), state_[input].words.end(), word);
-    }
-
-private:
-    compute::program::BuiltProgram built_;
-    vm::tensor::State state_;
-    vm::tensor::MemoryData data_;
-    vm::tensor::Tensor seed_;
-    std::unique_ptr<vm::tensor::Executor> executor_;
-};
 
 Value product(Builder& b, const std::vector<Value>& in) { return b.matmul(in[0], in[1]); }
 
@@ -179,70 +141,6 @@ void bench_elementwise(Bench& bench) {
             bench.add_time(std::string(entry.name) + ", 1024x256, " + threads_text(threads), timings[0], 1, "torch",
                            timings.size() > 1 ? &timings[1] : nullptr);
         }
-    }
-}
-
-void bench_hostile(Bench& bench) {
-    constexpr std::uint32_t kRows = 64;
-    constexpr std::uint32_t kColumns = 256;
-    struct Kind {
-        const char* name;
-        std::uint32_t exponent;   // of the words' floats, biased, ...
-        std::uint32_t exponents;  // ... and so many from there
-        bool negative;
-    };
-    static constexpr Kind kKinds[] = {{"subnormal", 0, 1, false},
-                                      {"products around 2^-126", 58, 12, false},
-                                      {"exp around 2^-126", 127 + 6, 1, true},
-                                      {"tiny", 1, 20, true},
-                                      {"huge", 230, 25, false},
-                                      {"infinite or NaN", 255, 1, false}};
-    struct Entry {
-        const char* name;
-        OneOp::Op op;
-    };
-    const auto element = [](ElementOp op, std::size_t arity) {
-        return [op, arity](Builder& b, const std::vector<Value>& in) {
-            if (arity == 1) return b.elementwise(op, {in[0]});
-            return arity == 2 ? b.elementwise(op, {in[0], in[1]}) : b.elementwise(op, {in[0], in[1], in[1]});
-        };
-    };
-    const Entry entries[] = {
-        {"add", element(ElementOp::add, 2)},
-        {"mul", element(ElementOp::mul, 2)},
-        {"div", element(ElementOp::div, 2)},
-        {"fma", element(ElementOp::fma, 3)},
-        {"sqrt", element(ElementOp::sqrt, 1)},
-        {"exp", element(ElementOp::exp, 1)},
-        {"log", element(ElementOp::log, 1)},
-        {"tanh", element(ElementOp::tanh, 1)},
-        {"sigmoid", element(ElementOp::sigmoid, 1)},
-        {"erf", element(ElementOp::erf, 1)},
-        {"sum_last", [](Builder& b, const std::vector<Value>& in) { return b.sum_last(in[0]); }},
-        {"matmul", [](Builder& b, const std::vector<Value>& in) { return b.matmul(in[0], in[1], false, true); }}};
-    for (const Entry& entry : entries) {
-        std::vector<std::unique_ptr<OneOp>> ops;
-        std::vector<std::function<void()>> functions;
-        for (std::size_t kind = 0; kind <= std::size(kKinds); ++kind) {
-            ops.push_back(std::make_unique<OneOp>(std::vector<Shape>(2, matrix_shape(kRows, kColumns)), entry.op,
-                                                  vm::tensor::arith::best_backend(), nullptr));
-            functions.push_back([&op = *ops.back()] { op.run(); });
-            if (kind == 0) continue;  // ordinary words
-            const Kind& words = kKinds[kind - 1];
-            std::mt19937 random(1);
-            for (std::size_t input = 0; input < 2; ++input)
-                ops.back()->fill(input, [&] {
-                    const auto bits = static_cast<std::uint32_t>(random());
-                    return (words.negative ? 0x80000000U : 0) |
-                           (words.exponent + (bits >> 23) % words.exponents) << 23 | (bits & 0x7fffffU);
-                });
-        }
-        const auto timings = bench.time(functions);
-        std::size_t worst = 1;
-        for (std::size_t kind = 2; kind < timings.size(); ++kind)
-            if (timings[kind].median > timings[worst].median) worst = kind;
-        bench.add_time(std::string(entry.name) + ", " + kKinds[worst - 1].name, timings[worst], 1, "ordinary words",
-                       &timings[0]);
     }
 }
 

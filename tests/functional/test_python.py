@@ -80,6 +80,7 @@ class PythonTest(framework.MarketTest):
         self.assertEqual(unknown["name"], "onnx.unsupported_op")
         self.assertIn("(CumSum", unknown["detail"])
         self.assertEqual(self.script("refused", steps=3, local=True, loss="hinge")["name"], "arch.unknown_loss")
+        self.assertEqual(self.script("refused", steps=3, local=True, precision="f8")["name"], "arch.unknown_precision")
         self.assertEqual(self.script("refused", steps=3)["name"], "ValueError")
         for dataset, name, word in (("short", "ValueError", "(31,)"), ("arrays", "TypeError", "torch.as_tensor"),
                                     ("classes", "train.unknown_class", "is class 4")):

@@ -85,6 +85,26 @@ class Tolerance(framework.MarketTest, Trains):
         self.assertEqual(self.slashed(self.settled(number)), set())
         self.assertIn(f"in tolerance mode task={number} by=canonical", self.solver_log())
 
+    def test_a_training_in_mixed_precision_is_paid(self):
+        arch, limits = self.tolerant.arch, os.path.join(self.directory, "mixed.limits")
+        lines = run("quern-profile", "--arch", arch, "--data", self.tolerant.data[0], "--tolerance", SEGMENT, "--segments",
+                    SEGMENTS, "--limits", limits, "--products", "bf16", "--cap", 1, "--range", 1000, "--profiled", 8, "--allow-l2", 0.5,
+                    "--allow-linf", 10, "--allow-moments", 1, "--allow-rest", 1)
+        lines = [json.loads(line) for line in lines.splitlines()]
+        self.assertEqual({line["profiler"] for line in lines[:-1]},
+                         {"bf16 products, all threads", "bf16 products, one thread", "f32, all threads"})
+        far = lambda name: sorted(line["l2"] for line in lines[:-1] if line["profiler"].startswith(name))
+        self.assertGreater(far("bf16")[0], 10 * far("f32")[-1])
+        self.workers(solver1="--products bf16", whistleblower="")
+        self.verifiers()
+        with open(limits, "rb") as file:
+            job = self.job_within("mixed-job", struct.unpack("<7f", file.read()))
+        number = self.submit_tolerant(job)
+        task = self.settled(number)
+        self.assertEqual(self.slashed(task), set())
+        self.assertIn(f"in tolerance mode task={number} by=libtorch", self.solver_log())
+        self.assertNotRegex(self.solver_log(), rf"canonically.*task={number}\b")
+
     def by_one_command(self, name, movements, *more):
         """What quern-train says of a task of 24 steps, and its options; a movement may be off by that factor."""
         self.workers(solver1="", whistleblower="")

@@ -80,7 +80,7 @@ std::vector<Seed> seeds_content_manifest() {
 std::span<const Target> consensus_targets() {
     static constexpr Target kTargets[] = {
         {"certificate", run_certificate, seeds_certificate, 2'000},
-        {"sdbft_core", run_sdbft_core, seeds_sdbft_core, 120},
+        {"sdbft_core", run_sdbft_core, seeds_sdbft_core, 120, 10},
         {"content_manifest", run_content_manifest, seeds_content_manifest, 2'000},
     };
     return kTargets;

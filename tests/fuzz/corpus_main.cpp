@@ -98,9 +98,6 @@ bool run_one(const Target& target, BytesView input, const std::string& what, std
     }
 }
 
-// One input of these drives a small network for seconds of its time: they get a tenth of the mutations.
-bool is_slow(const Target& target) { return target.name == "sdbft_core"; }
-
 // Names of the seeds that the target takes as its code makes them now.
 std::set<std::string> taken_seeds(const Target& target) {
     std::set<std::string> names;
@@ -110,7 +107,7 @@ std::set<std::string> taken_seeds(const Target& target) {
 }
 
 bool replay(const Target& target, const std::string& folder, std::size_t mutations) {
-    if (is_slow(target)) mutations /= 10;
+    mutations /= target.cost;
     const std::string name(target.name);
     const auto corpus = load_corpus(folder + "/" + name);
     std::printf("%s: ", name.c_str());

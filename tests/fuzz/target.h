@@ -23,6 +23,8 @@ struct Target {
     bool (*run)(BytesView input) = nullptr;
     std::vector<Seed> (*seeds)() = nullptr;  // real objects, encoded
     std::size_t max_bytes = 4096;            // of mutated inputs
+    // Where one input takes long, of a network that is driven or a process that is started: mutations by so many fewer.
+    std::size_t cost = 1;
 };
 
 [[nodiscard]] std::span<const Target> all_targets();
@@ -39,6 +41,7 @@ struct Violation {
 [[nodiscard]] std::span<const Target> native_targets();
 [[nodiscard]] std::span<const Target> text_targets();
 [[nodiscard]] std::span<const Target> program_targets();
+[[nodiscard]] std::span<const Target> reader_targets();
 [[nodiscard]] std::span<const Target> game_targets();
 [[nodiscard]] std::span<const Target> consensus_targets();
 [[nodiscard]] std::span<const Target> network_targets();

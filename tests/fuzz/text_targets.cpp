@@ -209,7 +209,17 @@ std::vector<Seed> seeds_architecture() {
         text_seed("bytes", R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,)"
                            R"("heads":2,"context":3,"mlp_ratio":1,"vocab":5,"precision":"int8","head_precision":"f32",)"
                            R"("attention_precision":"int8"},"data":{"dtype":"u8","elements":9},"batch":1,)"
-                           R"("optimizer":{"type":"sgd","lr":0.1}})")};
+                           R"("optimizer":{"type":"sgd","lr":0.1}})"),
+        text_seed("bytes_of_layers",
+                  R"({"format":"quern-arch-1","model":{"type":"layers","input":{"features":8},"layers":[)"
+                  R"({"type":"linear","size":4},{"type":"linear","size":2,"precision":"f32"}],"outputs":2,)"
+                  R"("precision":"int8"},"data":[{"dtype":"f32","elements":64},{"dtype":"u8","elements":8}],"batch":2,)"
+                  R"("optimizer":{"type":"sgd","lr":0.1}})"),
+        text_seed("bytes_of_experts",
+                  R"({"format":"quern-arch-1","model":{"type":"char_transformer","layers":1,"d_model":4,"heads":1,)"
+                  R"("context":5,"mlp_ratio":1,"vocab":4,"experts":{"count":2},"precision":"int8","layer_precision":)"
+                  R"({"h.0.experts":"int8","h.0.attn.w_o":"f32"}},"data":{"dtype":"u8","elements":11},"batch":1,)"
+                  R"("optimizer":{"type":"sgd","lr":0.1}})")};
 }
 
 // --- Keystore --------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "support/crc32.h"
 
 namespace quern::test {
 
@@ -53,16 +54,6 @@ inline Bytes jpeg_of(int width, int height, BytesView pixels, int subsampling = 
 
 inline void append_u32(Bytes& bytes, std::uint32_t value) {
     for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(value >> shift));
-}
-
-// CRC-32 as PNG has it.
-inline std::uint32_t crc_of(BytesView bytes) {
-    std::uint32_t crc = ~0U;
-    for (const std::uint8_t byte : bytes) {
-        crc ^= byte;
-        for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xedb88320U : 0U);
-    }
-    return ~crc;
 }
 
 inline void append_chunk(Bytes& file, std::string_view type, BytesView content) {

@@ -29,6 +29,8 @@ struct Options {
     std::uint64_t gap = 20;  // steps between the starts of two measured segments
     std::uint64_t longest = 64;
     std::uint32_t batch = 16;
+    float cap = 1e-2F;             // of a segment's l2
+    std::string products = "f32";  // of the solver and of the profilers
 };
 
 double number(std::uint32_t word) { return static_cast<double>(__builtin_bit_cast(float, word)); }
@@ -126,16 +128,28 @@ void measure_noise(const Options& options) {
     }
 }
 
+// What a solver of these products and its profilers run on, as quern-profile has them.
+using Backends = std::array<Named, 3>;
+constexpr Backends kF32Backends{{kBackends[0], kBackends[1], kBackends[2]}};
+constexpr Backends kBf16Backends{
+    {{"bf16 1 thread", {1, Products::bf16}}, {"bf16 2 threads", {2, Products::bf16}}, kBackends[0]}};
+const Backends& backends_of(const Options& options) {
+    return options.products == "bf16" ? kBf16Backends : kF32Backends;
+}
+
 // Three profilers, before the training begins: from S_0 on, each with a backend of its own.
-Limits profile(Lab& lab, std::uint64_t k, std::uint64_t segments) {
+Limits profile(Lab& lab, const Options& options) {
     constexpr std::uint64_t kProfiled = 12;
     std::vector<compute::tolerance::profile::Profiler> profilers;
-    for (std::size_t p = 0; p < 3; ++p) profilers.push_back(lab.profiler(kBackends[p].name, kBackends[p].backend));
-    const auto profiles =
-        must(compute::tolerance::profile::profile_segments(lab.meter(), profilers, lab.initial(1), k, kProfiled),
-             "profiles");
-    const compute::tolerance::Terms terms{
-        word_of(1e-2F), word_of(1e-2F * static_cast<float>(segments)), segments, word_of(16.0F), {}};
+    for (const auto& [name, backend] : backends_of(options)) profilers.push_back(lab.profiler(name, backend));
+    const auto profiles = must(
+        compute::tolerance::profile::profile_segments(lab.meter(), profilers, lab.initial(1), options.k, kProfiled),
+        "profiles");
+    const compute::tolerance::Terms terms{word_of(options.cap),
+                                          word_of(options.cap * static_cast<float>(options.segments)),
+                                          options.segments,
+                                          word_of(16.0F),
+                                          {}};
     const Limits limits = must(compute::tolerance::derive_limits(profiles, terms), "limits");
     std::printf("limits: l2 %.3g, linf %.3g, moments %.3g, rest %.3g, movement %.3g to %.3g\n", number(limits.l2),
                 number(limits.linf), number(limits.moments), number(limits.rest), number(limits.least_movement),
@@ -195,13 +209,13 @@ void run_corpus(const Options& options) {
     compute::program::Architecture architecture;
     const auto made = make_lab(options, architecture);
     Lab& lab = *made;
-    const Limits limits = profile(lab, options.k, options.segments);
+    const Limits limits = profile(lab, options);
     Corpus corpus(lab, options, limits);
     Histories histories{options.k, {lab.initial(1)}, {lab.initial(2)}};
     const Tensor other_seed{vm::tensor::DType::i32, compute::program::vector_shape(4), {7, 8, 9, 10}};
     for (std::uint64_t i = 1; i <= options.segments; ++i) {
         histories.honest.push_back(histories.honest.back());
-        lab.train(histories.honest.back(), options.k, {.backend = {static_cast<int>(1 + i % 2)}});
+        lab.train(histories.honest.back(), options.k, {.backend = backends_of(options)[i % 2].backend});
         histories.other.push_back(histories.other.back());
         lab.train(histories.other.back(), options.k, {.seed = &other_seed});
     }
@@ -291,6 +305,10 @@ int run(int argc, char** argv) {
     app.add_option("--batch", options.batch, "of the transformers: sequences of a step")
         ->capture_default_str()
         ->check(CLI::Range(1, 1024));
+    app.add_option("--products", options.products, "corpus: matrix products of the honest solver and of the profilers")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"f32", "bf16"}));
+    app.add_option("--cap", options.cap, "corpus: the most that a segment may be off by")->capture_default_str();
     app.add_option("--gap", options.gap, "noise, rates: steps between the starts of two segments")
         ->capture_default_str()
         ->check(CLI::Range(1, 100'000));

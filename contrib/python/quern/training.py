@@ -287,8 +287,9 @@ def _stage(folder: str) -> str | None:
 
 
 def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | None = None, loss: str = "",
-          batch: int = 32, lr: float = 1e-3, optimizer: Mapping[str, Any] | None = None, context: int | None = None,
-          recompute: int = 0, held_out: Any = None, evaluate_every: int = 0, local: bool = False, node: str = "http://127.0.0.1:8545", keystore: str | None = None,
+          batch: int = 32, lr: float = 1e-3, precision: str = "", optimizer: Mapping[str, Any] | None = None,
+          context: int | None = None, recompute: int = 0, held_out: Any = None, evaluate_every: int = 0,
+          local: bool = False, node: str = "http://127.0.0.1:8545", keystore: str | None = None,
           password_file: str | None = None, seed: int = 1, directory: str | None = None, options: Sequence[str] = (),
           on_event: Callable[[Event], None] | None = None, onnx: str | None = None) -> dict[str, torch.Tensor]:
     """Trains a module and gives its `state_dict` after it: `module.load_state_dict(quern.train(module, ...))`.
@@ -300,6 +301,7 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
     local       on this machine instead, without chain and money; the same arithmetic, the same bits
     loss        cross_entropy, mse, binary_cross_entropy or next_token; "": next_token of tokens alone, mse of targets
                 that are no whole numbers, else cross_entropy
+    precision   of linear layers: f32 or int8; "": f32
     optimizer   fields of an architecture file's optimizer; default AdamW with rate `lr`
     recompute   parts of the model of which only the ends are kept for the backward pass, which computes the rest again:
                 less memory, more work, the same bits; 0: all is kept
@@ -342,6 +344,7 @@ def train(module: torch.nn.Module, dataset: Any, *, steps: int, budget: str | No
         for place, tensor in zip(kept, others, strict=True):
             _write_words(place, tensor)
         more = (["--loss", loss] if loss else []) + (["--recompute", str(recompute)] if recompute else [])
+        more += ["--precision", precision] if precision else []
         if kept:
             more += ["--held-out", *kept, "--evaluate-every", str(evaluate_every)]
         compile_("arch", "--model", path("model.onnx"), "--data", *data, "--batch", str(batch), "--lr", repr(float(lr)),

@@ -78,6 +78,12 @@ public:
     [[nodiscard]] std::string name(std::string_view key) const {
         return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
     }
+    [[nodiscard]] std::vector<std::string> keys() const {
+        std::vector<std::string> result;
+        if (const auto members = object_.as_object())
+            for (const json::Member& member : *members) result.push_back(member.key);
+        return result;
+    }
     Expected<const json::Value*> require(std::string_view key) {
         const json::Value* value = find(key);
         if (value == nullptr) return fail("arch.missing_field", name(key));
@@ -131,7 +137,7 @@ public:
                            std::string_view unknown) {
         if (find(key) == nullptr) return {};
         QUERN_TRY(const std::string name, text(key));
-        QUERN_TRY(result, choose(name, known, unknown, name));
+        QUERN_TRY(result, choose(name, known, unknown, this->name(key) + " is " + name));
         return {};
     }
     Status size(std::string_view key, std::uint32_t& result) {
@@ -198,16 +204,17 @@ private:
     std::set<std::string> asked_;
 };
 
-Status read_precision(Fields& fields, std::string_view key, TransformerSpec::Precision& precision) {
-    if (fields.find(key) == nullptr) return {};
-    QUERN_TRY(const std::string name, fields.text(key));
-    for (const auto& [known, value] :
-         {std::pair("f32", TransformerSpec::Precision::f32), std::pair("int8", TransformerSpec::Precision::int8)})
-        if (name == known) {
-            precision = value;
-            return {};
-        }
-    return fail("arch.unknown_precision", fields.name(key) + ": " + name + "; known: f32, int8");
+constexpr std::pair<std::string_view, Precision> kPrecisions[] = {{"f32", Precision::f32}, {"int8", Precision::int8}};
+
+Status read_precision(Fields& fields, std::string_view key, Precision& precision) {
+    return fields.optional_choice(key, kPrecisions, precision, "arch.unknown_precision");
+}
+Status read_layer_precision(Fields& fields, LayerPrecision& result) {
+    constexpr std::string_view kKey = "layer_precision";
+    if (fields.find(kKey) == nullptr) return {};
+    QUERN_TRY(Fields layers, fields.object(kKey));
+    for (const std::string& layer : layers.keys()) QUERN_CHECK(read_precision(layers, layer, result[layer]));
+    return {};
 }
 constexpr std::pair<std::string_view, TransformerSpec::Positions> kPositions[] = {
     {"learned", TransformerSpec::Positions::learned},
@@ -246,6 +253,7 @@ Status read_model(Fields fields, TransformerSpec& model) {
     QUERN_CHECK(fields.optional_size("adapter_rank", model.adapter_rank));
     QUERN_CHECK(fields.optional_number("adapter_scale", model.adapter_scale, 0.0F, 1e3F));
     QUERN_CHECK(read_precision(fields, "precision", model.precision));
+    QUERN_CHECK(read_layer_precision(fields, model.layer_precision));
     model.head_precision = model.precision;
     QUERN_CHECK(read_precision(fields, "head_precision", model.head_precision));
     QUERN_CHECK(read_precision(fields, "attention_precision", model.attention_precision));
@@ -273,18 +281,23 @@ Expected<Window2d> read_window(Fields& fields, bool dilates) {
     return window;
 }
 
-Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, std::size_t depth);
+// Where a layer stands.
+struct Place {
+    std::size_t depth = 0;                 // how many residual layers it is in
+    Precision precision = Precision::f32;  // of layers that say none
+};
+Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, const Place& place);
 
 template <Activation activation>
-Expected<Layer> read_activation(Fields&, std::size_t) {
+Expected<Layer> read_activation(Fields&, const Place&) {
     return Layer(activation);
 }
 template <class Plain>
-Expected<Layer> read_plain(Fields&, std::size_t) {
+Expected<Layer> read_plain(Fields&, const Place&) {
     return Layer(Plain{});
 }
 
-Expected<Layer> read_conv(Fields& fields, std::size_t) {
+Expected<Layer> read_conv(Fields& fields, const Place&) {
     ConvLayer layer;
     QUERN_CHECK(fields.size("channels", layer.channels));
     QUERN_TRY(layer.window, read_window(fields, true));
@@ -293,21 +306,23 @@ Expected<Layer> read_conv(Fields& fields, std::size_t) {
     return Layer(layer);
 }
 
-Expected<Layer> read_linear(Fields& fields, std::size_t) {
+Expected<Layer> read_linear(Fields& fields, const Place& place) {
     LinearLayer layer;
     QUERN_CHECK(fields.size("size", layer.size));
     QUERN_CHECK(fields.optional_boolean("bias", layer.bias));
+    layer.precision = place.precision;
+    QUERN_CHECK(read_precision(fields, "precision", layer.precision));
     return Layer(layer);
 }
 
-Expected<Layer> read_group_norm(Fields& fields, std::size_t) {
+Expected<Layer> read_group_norm(Fields& fields, const Place&) {
     GroupNormLayer layer;
     QUERN_CHECK(fields.size("groups", layer.groups));
     return Layer(layer);
 }
 
 template <PoolLayer::Kind kind>
-Expected<Layer> read_pool(Fields& fields, std::size_t) {
+Expected<Layer> read_pool(Fields& fields, const Place&) {
     PoolLayer layer;
     layer.kind = kind;
     QUERN_TRY(layer.window, read_window(fields, false));
@@ -315,25 +330,25 @@ Expected<Layer> read_pool(Fields& fields, std::size_t) {
     return Layer(layer);
 }
 
-Expected<Layer> read_dropout(Fields& fields, std::size_t) {
+Expected<Layer> read_dropout(Fields& fields, const Place&) {
     DropoutLayer layer;
     QUERN_CHECK(fields.number("rate", layer.rate, 0.0F, 1.0F));
     return Layer(layer);
 }
 
-Expected<Layer> read_residual(Fields& fields, std::size_t depth) {
-    if (depth >= kMaxLayerDepth) return fail("layers.too_deep", fields.name("type"));
+Expected<Layer> read_residual(Fields& fields, const Place& place) {
+    if (place.depth >= kMaxLayerDepth) return fail("layers.too_deep", fields.name("type"));
     ResidualLayer layer;
-    QUERN_TRY(layer.inner, read_layers(fields, "inner", depth + 1));
+    const Place inside{place.depth + 1, place.precision};
+    QUERN_TRY(layer.inner, read_layers(fields, "inner", inside));
     if (fields.find("shortcut") != nullptr) {
-        QUERN_TRY(layer.shortcut, read_layers(fields, "shortcut", depth + 1));
+        QUERN_TRY(layer.shortcut, read_layers(fields, "shortcut", inside));
     }
     return Layer(std::move(layer));
 }
 
-// What a layer's "type" may say, and who reads its other fields; the second argument is how many residual layers it is
-// in.
-using ReadLayer = Expected<Layer> (*)(Fields&, std::size_t);
+// What a layer's "type" may say, and who reads its other fields.
+using ReadLayer = Expected<Layer> (*)(Fields&, const Place&);
 constexpr std::pair<std::string_view, ReadLayer> kLayers[] = {
     {"conv2d", read_conv},
     {"max_pool2d", read_pool<PoolLayer::Kind::max>},
@@ -354,17 +369,17 @@ constexpr std::pair<std::string_view, ReadLayer> kLayers[] = {
     {"residual", read_residual},
 };
 
-Expected<Layer> read_layer(Fields& fields, std::size_t depth) {
+Expected<Layer> read_layer(Fields& fields, const Place& place) {
     QUERN_TRY(const std::string type, fields.text("type"));
     QUERN_TRY(const ReadLayer read, choose(type, kLayers, "arch.unknown_layer", fields.name("type") + " is " + type));
-    return read(fields, depth);
+    return read(fields, place);
 }
 
-Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, std::size_t depth) {
+Expected<std::vector<Layer>> read_layers(Fields& fields, std::string_view key, const Place& place) {
     QUERN_TRY(auto items, fields.objects(key));
     std::vector<Layer> layers;
     for (Fields& item : items) {
-        QUERN_TRY(Layer layer, read_layer(item, depth));
+        QUERN_TRY(Layer layer, read_layer(item, place));
         QUERN_CHECK(item.finish());
         layers.push_back(std::move(layer));
     }
@@ -401,6 +416,8 @@ constexpr std::pair<std::string_view, LayersSpec::Loss> kLosses[] = {
 Status read_network(Fields& fields, LayersSpec& model) {
     QUERN_TRY(model.network_file, fields.text("file"));
     if (model.network_file.empty()) return fail("arch.out_of_range", fields.name("file") + " is empty");
+    QUERN_CHECK(read_precision(fields, "precision", model.training.precision));
+    QUERN_CHECK(read_layer_precision(fields, model.training.layer_precision));
     const json::Value* const frozen = fields.find("frozen");
     if (frozen == nullptr) return {};
     const auto names = frozen->as_array();
@@ -408,7 +425,7 @@ Status read_network(Fields& fields, LayersSpec& model) {
     for (const json::Value& each : *names) {
         const auto name = each.as_string();
         if (!name) return fail("arch.wrong_type", fields.name("frozen") + " must be an array of names");
-        model.frozen.emplace(*name);
+        model.training.frozen.emplace(*name);
     }
     return {};
 }
@@ -421,7 +438,9 @@ Status read_model(Fields fields, bool is_network, LayersSpec& model) {
     } else {
         if (model.input == LayersSpec::Input::tokens)
             return fail("arch.unknown_field", fields.name("input.tokens") + ": layers take numbers");
-        QUERN_TRY(model.layers, read_layers(fields, "layers", 0));
+        Place place;
+        QUERN_CHECK(read_precision(fields, "precision", place.precision));
+        QUERN_TRY(model.layers, read_layers(fields, "layers", place));
     }
     QUERN_CHECK(fields.size("outputs", model.outputs));
     QUERN_CHECK(fields.optional_choice("loss", kLosses, model.loss, "arch.unknown_loss"));
@@ -518,6 +537,10 @@ Status read_held_out(Fields fields, Architecture& result) {
 
 Expected<LayersSpec::Loss> loss_named(std::string_view name) {
     return choose(name, kLosses, "arch.unknown_loss", std::string(name));
+}
+
+Expected<Precision> precision_named(std::string_view name) {
+    return choose(name, kPrecisions, "arch.unknown_precision", std::string(name));
 }
 
 Expected<Architecture> parse_architecture(std::string_view text) {

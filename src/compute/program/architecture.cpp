@@ -26,8 +26,6 @@ Status check_experts(const TransformerSpec& model) {
         return fail("arch.out_of_range", "model.experts.capacity_factor is " + std::to_string(experts.capacity_factor));
     if (!(experts.balance >= 0.0F && experts.balance < kMaxBalance))
         return fail("arch.out_of_range", "model.experts.balance is " + std::to_string(experts.balance));
-    if (model.precision == TransformerSpec::Precision::int8)
-        return fail("arch.experts_in_f32", "model.precision is of the matrices of one MLP");
     if (model.adapter_rank != 0)
         return fail("arch.adapters_of_experts", "model.adapter_rank goes beside the matrices of one MLP");
     return {};
@@ -141,6 +139,13 @@ Status check_sizes(const LayersSpec& model, std::uint64_t batch) {
 }
 
 }  // namespace
+
+bool TransformerSpec::has_byte_products() const {
+    const auto in_bytes = [](const auto& each) { return each.second == Precision::int8; };
+    return precision == Precision::int8 || head_precision == Precision::int8 ||
+           attention_precision == Precision::int8 ||
+           std::any_of(layer_precision.begin(), layer_precision.end(), in_bytes);
+}
 
 std::uint32_t TransformerSpec::expert_capacity() const {
     // The product is exact, the quotient rounded once.

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -71,16 +70,14 @@ struct TransformerSpec {
     // alone are trained, all else stays as it is. 0: none.
     std::uint32_t adapter_rank = 0;
     float adapter_scale = 1.0F;
-    // Of matrix products and the products of their gradients: in f32, or in bytes (quantized.h). Adapters' are in f32.
-    enum class Precision : std::uint8_t { f32, int8 };
+    // Of matrix products and the products of their gradients. Adapters' and routers' are in f32.
+    using Precision = program::Precision;
     Precision precision = Precision::f32;       // of the matrices of each layer
+    LayerPrecision layer_precision{};           // of some of them, by names as of parameters: "h.0", "h.1.mlp.w_out"
     Precision head_precision = Precision::f32;  // of the output layer
     Precision attention_precision = Precision::f32;
 
-    [[nodiscard]] bool has_byte_products() const {
-        return precision == Precision::int8 || head_precision == Precision::int8 ||
-               attention_precision == Precision::int8;
-    }
+    [[nodiscard]] bool has_byte_products() const;
     Positions positions = Positions::learned;
     Norm norm = Norm::layer;
     Activation activation = Activation::gelu;
@@ -115,10 +112,10 @@ struct LayersSpec {
     float shift = 0.0F;
     std::vector<Layer> layers;  // from [batch,height,width,channels] or [1,1,batch,channels] to [1,1,batch,outputs]
     // In the place of layers: a file, as the architecture names it, what it holds once it is read (model_file.h), and
-    // which of its initializers are not trained.
+    // how it is trained.
     std::string network_file;
     std::shared_ptr<const Network> network;
-    std::set<std::string> frozen;
+    NetworkTraining training;
     std::uint32_t outputs = 2;
     Loss loss = Loss::cross_entropy;
 
@@ -164,10 +161,10 @@ struct Architecture {
 [[nodiscard]] bool takes_windows(const Architecture& architecture);
 
 // Errors: arch.out_of_range, arch.heads_do_not_divide, arch.odd_head_size (rotary positions turn pairs),
-// arch.attention_in_f32 (attention_precision is of plain attention), arch.experts_in_f32 (precision is of one MLP's
-// matrices), arch.adapters_of_experts (adapters go beside them), arch.too_large, arch.unknown_dtype,
-// arch.wrong_data (data tensors that do not fit one another or the model), arch.wrong_loss (the next token of what is
-// no row of tokens), arch.no_network (the file that is named was not read). Those of held-out data say so.
+// arch.attention_in_f32 (attention_precision is of plain attention), arch.adapters_of_experts (adapters go beside
+// them), arch.too_large, arch.unknown_dtype, arch.wrong_data (data tensors that do not fit one another or the model),
+// arch.wrong_loss (the next token of what is no row of tokens), arch.no_network (the file that is named was not read). Those
+// of held-out data say so.
 [[nodiscard]] Status check_architecture(const Architecture& architecture);
 // The same of a transformer alone, for batches of so many windows.
 [[nodiscard]] Status check_transformer(const TransformerSpec& spec, std::uint32_t batch);
@@ -189,8 +186,8 @@ struct Architecture {
 // step's loss before its update). Step t takes the examples permute_index(t * batch + i mod 2^32, seed words 0 and 1,
 // examples), i in [0, batch): each once per pass over the data as long as examples * passes stays below 2^32. Dropout's
 // key is the seed, t added to each word. Errors: arch.accumulates (it takes two programs, as one with held-out data
-// does), arch.wrong_output (the last
-// layer gives another shape than the targets want), layers.*, image.*, builder.*, program.*.
+// does), arch.wrong_output (the last layer gives another shape than the targets want), arch.unknown_matrix
+// (layer_precision names none), layers.*, image.*, builder.*, program.*.
 [[nodiscard]] Expected<BuiltProgram> build_training_program(const Architecture& architecture);
 
 // The programs of a training, over one slot list, and what a plan's body is made of.

@@ -1,6 +1,7 @@
 #include "compute/program/layers.h"
 
 #include "compute/program/composite.h"
+#include "compute/program/quantized.h"
 
 namespace quern::compute::program {
 namespace {
@@ -10,7 +11,8 @@ constexpr float kRunningShare = 0.1F;
 
 class Model {
 public:
-    Model(Builder& b, const LayersPass& pass, LayersSlots& slots) : b_(b), pass_(pass), slots_(slots) {}
+    Model(Builder& b, const LayersPass& pass, LayersSlots& slots)
+        : b_(b), pass_(pass), slots_(slots), bytes_(pass.key, kUsesOfBytes) {}
 
     Features run(const std::vector<Layer>& layers, Features x, const std::string& prefix, std::size_t depth) {
         if (depth > kMaxLayerDepth) return refuse("layers.too_deep", prefix);
@@ -85,7 +87,8 @@ private:
         if (x.image) return refuse("layers.bad_input", name_ + " wants rows, is given images");
         const auto matrix = weight(matrix_shape(b_.shape(x.rows).columns(), layer.size));
         const auto bias = layer.bias ? vector("bias", layer.size, 0.0F) : Value{};
-        return with(x, linear(b_, x.rows, matrix, bias));
+        const auto product = bytes_.matmul(b_, layer.precision, x.rows, matrix);
+        return with(x, bias.valid() ? b_.add(product, bias) : product);
     }
     Features apply(const BatchNormLayer&, const Features& x) {
         const Shape shape = b_.shape(x.rows);
@@ -163,6 +166,7 @@ private:
     Builder& b_;
     const LayersPass& pass_;
     LayersSlots& slots_;
+    ByteProducts bytes_;
     std::string name_;  // of the layer that is applied
     std::size_t depth_ = 0;
     std::size_t count_ = 0;

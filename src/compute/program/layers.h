@@ -15,6 +15,7 @@
 
 #include "compute/program/image.h"
 #include "compute/program/optimizer.h"
+#include "compute/program/precision.h"
 
 namespace quern::compute::program {
 
@@ -27,6 +28,7 @@ struct ConvLayer {  // weight and bias as conv2d() wants them
 struct LinearLayer {  // weight [1,1,inputs,size]
     std::uint32_t size = 1;
     bool bias = true;
+    Precision precision = Precision::f32;
 };
 // "weight" and "bias" [1,1,1,channels]. Batch norm keeps "running_mean" and "running_var", a tenth of the batch's mean
 // and unbiased variance each step, as PyTorch does: slots that the model is exported with and nothing is trained by.
@@ -63,8 +65,12 @@ struct SlotUpdate {
 };
 struct LayersPass {
     bool training = true;  // else norms take their running statistics, and nothing is dropped
-    Value key{};           // i32 [1,1,1,4] for dropout, another one each step; needed where training drops
+    // i32 [1,1,1,4] for dropout and products in bytes, another one each step; needed where training drops or gradients
+    // of such products are taken.
+    Value key{};
 };
+// Uses of the key from here on are those of products in bytes; dropout counts its own from 1.
+inline constexpr std::uint32_t kUsesOfBytes = 1U << 30;
 // What layers declare: what is trained, and in training how running statistics go on.
 struct LayersSlots {
     std::vector<Parameter> parameters;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kMinWord = -0x80000000LL;
 constexpr std::int64_t kMaxWord = 0x7fffffffLL;
+constexpr std::size_t kMaxShownLayers = 32;  // of linear layers in an error
 
 std::string text_of(const Dims& dims) {
     std::string result = "[";
@@ -64,10 +65,10 @@ std::optional<Progression> progression_of(std::span<const std::uint32_t> words, 
 
 }  // namespace
 
-Features apply_network(Builder& b, const Network& network, const std::set<std::string>& frozen, const Features& x,
+Features apply_network(Builder& b, const Network& network, const NetworkTraining& training, const Features& x,
                        const LayersPass& pass, LayersSlots& slots) {
     if (b.failed()) return {};
-    return Lowering(b, network, frozen, pass, slots).run(x);
+    return Lowering(b, network, training, pass, slots).run(x);
 }
 
 // --- Errors
@@ -84,9 +85,10 @@ bool Lowering::expect(bool holds, std::string_view detail) {
 // ---------------------------------------------------------------------------------------------------------------
 
 Features Lowering::run(const Features& x) {
-    for (const std::string& name : frozen_)
+    for (const std::string& name : training_.frozen)
         if (!network_.initializers.contains(name)) refuse("onnx.unknown_frozen", name);
     find_trained();
+    find_weights();
     for (const auto& [name, tensor] : network_.initializers) {
         Item item{tensor.dims};
         item.name = name;
@@ -120,6 +122,7 @@ Features Lowering::run(const Features& x) {
                       (node_->name.empty() ? "" : " " + node_->name) + ")");
     }
     b_.cut();
+    if (!b_.failed()) refuse_unknown_layers();
     if (b_.failed()) return {};
     const auto found = items_.find(network_.output);
     if (found == items_.end() || is_whole(found->second)) {
@@ -149,10 +152,32 @@ void Lowering::find_trained() {
         const bool is_folded = tensor.elements() == 1 && (name.find("::") != std::string::npos || name[0] == '/');
         const bool is_constant =
             is_folded || (tensor.is_float && std::any_of(tensor.floats->begin(), tensor.floats->end(), is_infinite));
-        if (tensor.is_float && needed.contains(name) && !frozen_.contains(name) && !network_.frozen.contains(name) &&
-            !is_constant)
+        if (tensor.is_float && needed.contains(name) && !training_.frozen.contains(name) &&
+            !network_.frozen.contains(name) && !is_constant)
             trained_.insert(name);
     }
+}
+
+// Exporters turn a linear layer's weight in a node of its own, or write it turned already.
+void Lowering::find_weights() {
+    constexpr std::string_view kMoves[] = {"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"};
+    for (const auto& [name, tensor] : network_.initializers)
+        if (tensor.is_float) weights_.insert(name);
+    for (const NetworkNode& node : network_.nodes)
+        if (std::find(std::begin(kMoves), std::end(kMoves), node.op) != std::end(kMoves) && !node.inputs.empty() &&
+            !node.outputs.empty() && weights_.contains(node.inputs[0]))
+            weights_.insert(node.outputs[0]);
+}
+
+void Lowering::refuse_unknown_layers() {
+    const std::string* const unused = precisions_.unused();
+    if (unused == nullptr) return;
+    std::string known;
+    for (std::size_t i = 0; i < std::min(linear_.size(), kMaxShownLayers); ++i)
+        known.append(known.empty() ? "" : ", ").append(linear_[i]);
+    refuse("onnx.unknown_layer", "\"" + *unused + "\" has a precision and no linear layer of its own; linear layers: " +
+                                     (known.empty() ? "none" : known) +
+                                     (linear_.size() > kMaxShownLayers ? ", ..." : ""));
 }
 
 std::optional<Item> Lowering::input_item(const Features& x) {

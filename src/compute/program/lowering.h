@@ -14,6 +14,7 @@
 #include "compute/program/image.h"
 #include "compute/program/layers.h"
 #include "compute/program/network.h"
+#include "compute/program/quantized.h"
 
 namespace quern::compute::program {
 
@@ -47,9 +48,15 @@ inline constexpr std::uint32_t kAllInputs = ~0U;
 
 class Lowering {
 public:
-    Lowering(Builder& b, const Network& network, const std::set<std::string>& frozen, const LayersPass& pass,
+    Lowering(Builder& b, const Network& network, const NetworkTraining& training, const LayersPass& pass,
              LayersSlots& slots)
-        : b_(b), network_(network), frozen_(frozen), pass_(pass), slots_(slots) {}
+        : b_(b),
+          network_(network),
+          training_(training),
+          pass_(pass),
+          slots_(slots),
+          bytes_(pass.key, kUsesOfBytes),
+          precisions_(training.layer_precision) {}
 
     Features run(const Features& x);
 
@@ -70,6 +77,8 @@ private:
     void refuse(std::string_view name, std::string detail);
     bool expect(bool holds, std::string_view detail);  // onnx.bad_node unless it holds
     void find_trained();
+    void find_weights();
+    void refuse_unknown_layers();
     [[nodiscard]] std::optional<Item> input_item(const Features& x);
     [[nodiscard]] bool has(std::size_t input) const;
     Item& in(std::size_t input);
@@ -184,6 +193,7 @@ private:
     void reduce_sum();
     void reduce_mean();
     void reduce_max();
+    Value product_of(Value left, Value right, bool transpose_left = false, bool transpose_right = false);
     void matmul();
     void gemm();
 
@@ -212,12 +222,16 @@ private:
 
     Builder& b_;
     const Network& network_;
-    const std::set<std::string>& frozen_;
+    const NetworkTraining& training_;
     const LayersPass& pass_;
     LayersSlots& slots_;
+    ByteProducts bytes_;
+    PrecisionOfLayers precisions_;
     std::map<std::string, Item, std::less<>> items_;
     Item none_;                                        // what in() gives when it has refused
     std::set<std::string, std::less<>> trained_;       // initializers
+    std::set<std::string, std::less<>> weights_;       // tensors that are words of the file, moved at most
+    std::vector<std::string> linear_;                  // names of linear layers
     std::map<const NetworkTensor*, Value> materials_;  // what tensors of the file became
     const NetworkNode* node_ = nullptr;                // that is laid
     std::size_t number_ = 0;                           // its number

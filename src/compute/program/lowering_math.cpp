@@ -519,6 +519,17 @@ void Lowering::reduce_max() { reduce(true, false); }
 // --- Products
 // -----------------------------------------------------------------------------------------------------------------
 
+// Of the node's first two inputs, in the precision of the linear layer that it is, where it is one.
+Value Lowering::product_of(Value left, Value right, bool transpose_left, bool transpose_right) {
+    Precision precision = Precision::f32;
+    if (weights_.contains(node_->inputs[0]) != weights_.contains(node_->inputs[1])) {
+        const std::string& name = node_->name.empty() ? node_->outputs[0] : node_->name;
+        linear_.push_back(name);
+        precision = precisions_.of(name, training_.precision);
+    }
+    return bytes_.matmul(b_, precision, left, right, transpose_left, transpose_right);
+}
+
 void Lowering::matmul() {
     Item& left = in(0);
     Item& right = in(1);
@@ -545,7 +556,7 @@ void Lowering::matmul() {
     if (product(second_batch) == 1) {
         const Value x = words(left, matrix_shape(u32(product(first_batch) * rows), u32(inner)));
         const Value y = words(right, matrix_shape(u32(inner), u32(columns)));
-        result = b_.matmul(x, y);
+        result = product_of(x, y);
     } else {
         Dims first_leading = first_batch;
         Dims second_leading = second_batch;
@@ -564,7 +575,7 @@ void Lowering::matmul() {
         const Shape y_shape = shape(second_leading, inner, columns);
         const Value x = words(left, x_shape);
         const Value y = words(right, y_shape);
-        result = b_.matmul(x, y);
+        result = product_of(x, y);
     }
     if (!row) dims->push_back(rows);
     if (!column) dims->push_back(columns);
@@ -588,7 +599,7 @@ void Lowering::gemm() {
     const Shape right_shape = shape_of(right.dims);
     const Value x = words(left, left_shape);
     const Value y = words(right, right_shape);
-    Value result = b_.matmul(x, y, left_transposed, right_transposed);
+    Value result = product_of(x, y, left_transposed, right_transposed);
     if (alpha != 1.0F) result = b_.mul(result, b_.constant(alpha));
     if (has(2)) {
         Item& bias = in(2);

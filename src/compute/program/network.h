@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "compute/program/precision.h"
 #include "vm/tensor/tensor.h"
 
 namespace quern::compute::program {
@@ -64,6 +65,14 @@ struct Network {
     std::map<std::string, NetworkTensor> initializers;
     std::set<std::string> frozen;    // of those, what is not to be trained
     std::vector<NetworkNode> nodes;  // each behind those whose outputs it takes
+};
+
+// How it is trained, which no file of the standard says.
+struct NetworkTraining {
+    std::set<std::string> frozen{};  // initializers that are not trained
+    // Of linear layers: of each product (Gemm, MatMul) by numbers of the file, turned or reshaped at most.
+    Precision precision = Precision::f32;
+    LayerPrecision layer_precision{};  // by the node's name, or its first output's where it has none
 };
 
 }  // namespace quern::compute::program

@@ -53,7 +53,8 @@ struct Outputs {
     std::uint32_t columns = 0;
     std::uint64_t rows = 0;
 };
-Expected<Outputs> outputs_of(const Network& network, const Example& example, std::uint32_t batch) {
+Expected<Outputs> outputs_of(const Network& network, const NetworkTraining& training, const Example& example,
+                             std::uint32_t batch) {
     Builder b;
     const auto u32 = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
     const bool tokens = example.input == LayersSpec::Input::tokens;
@@ -64,7 +65,7 @@ Expected<Outputs> outputs_of(const Network& network, const Example& example, std
     LayersSlots slots;
     Features features{x, batch, {}};
     if (image) features.image = Extent2d{u32(example.height), u32(example.width)};
-    const auto y = apply_network(b, network, {}, features, LayersPass{false, {}}, slots).rows;
+    const auto y = apply_network(b, network, training, features, LayersPass{false, {}}, slots).rows;
     QUERN_CHECK(b.status());
     return Outputs{b.shape(y).columns(), b.shape(y).rows() / batch};
 }
@@ -130,7 +131,12 @@ Expected<std::string> fit_architecture(const Network& network, const std::string
     QUERN_TRY(const Example example, example_of(network, description));
     const bool tokens = example.input == LayersSpec::Input::tokens;
     const bool image = example.input == LayersSpec::Input::image;
-    QUERN_TRY(const Outputs outputs, outputs_of(network, example, choices.batch));
+    NetworkTraining training;
+    if (!choices.precision.empty()) {
+        QUERN_TRY(training.precision, precision_named(choices.precision));
+    }
+    for (const std::string& each : choices.in_f32) training.layer_precision[each] = Precision::f32;
+    QUERN_TRY(const Outputs outputs, outputs_of(network, training, example, choices.batch));
     std::string loss = choices.loss;
     if (!loss.empty()) {
         QUERN_CHECK(loss_named(loss));
@@ -193,6 +199,12 @@ Expected<std::string> fit_architecture(const Network& network, const std::string
     model.set("input", std::move(input));
     model.set("outputs", std::uint64_t{outputs.columns});
     model.set("loss", loss);
+    if (!choices.precision.empty()) model.set("precision", choices.precision);
+    if (!choices.in_f32.empty()) {
+        json::Value layers = json::Value::object();
+        for (const std::string& each : choices.in_f32) layers.set(each, "f32");
+        model.set("layer_precision", std::move(layers));
+    }
     auto rate = json::parse(choices.learning_rate, {64, 1});
     if (!rate || !rate->is_number())
         return fail("fit.bad_rate", "a learning rate is a number such as 0.001, not " + choices.learning_rate);

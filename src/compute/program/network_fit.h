@@ -25,6 +25,8 @@ struct FitChoices {
     std::string learning_rate = "0.001";  // decimals
     std::uint32_t total_steps = 0;        // 0: left out
     std::string example{};                // dims of an example, "3x32x32", for files that do not say them
+    std::string precision{};              // of linear layers, f32 or int8; "": f32
+    std::vector<std::string> in_f32{};    // nodes, or what holds some, whose linear layers are of f32 all the same
     std::uint32_t recompute = 0;          // as an architecture's; 0: left out
     std::uint32_t evaluate_every = 0;     // as an architecture's held_out.every, where there are files for it
 };
@@ -34,7 +36,7 @@ struct FitChoices {
 // says, classes whole numbers, others f32. Bytes of images become numbers between -1 and 1. Held-out files have the
 // types of the data. Errors: fit.unknown_dims (neither network nor description says how large an example is),
 // fit.no_data, fit.wrong_data (files that hold no whole examples, classes described as f32), fit.bad_description,
-// fit.bad_rate (a learning rate that is no number), those of apply_network(), of loss_named() and of
+// fit.bad_rate (a learning rate that is no number), arch.unknown_precision, those of apply_network(), of loss_named() and of
 // parse_architecture().
 [[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
                                                      const std::vector<DataFile>& data, const FitChoices& choices,

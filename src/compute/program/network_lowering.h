@@ -6,7 +6,6 @@
 // what else is no pattern that a node makes is a slot of constants, "constant.<name>", that keeps its words.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,13 +14,14 @@
 
 namespace quern::compute::program {
 
-// The network's output for x, as rows of its last axis; appends to `slots`. Frozen initializers are not trained. The
+// The network's output for x, as rows of its last axis; appends to `slots`. The
 // builder's error: onnx.unsupported_op (with the operations that are known), onnx.unsupported (an attribute, an axis, a
 // shape that is not known beforehand), onnx.bad_input (what an example has does not fit the network's input),
-// onnx.bad_node (dims that do not fit, too few inputs), onnx.unknown_frozen, onnx.too_large,
+// onnx.bad_node (dims that do not fit, too few inputs), onnx.unknown_frozen, onnx.unknown_layer (a precision for
+// what is no linear layer, with those that are), onnx.too_large,
 // onnx.not_a_number (a NaN in what is trained), and those of the ops, each
 // with the node's number, operation and name.
-[[nodiscard]] Features apply_network(Builder& b, const Network& network, const std::set<std::string>& frozen,
+[[nodiscard]] Features apply_network(Builder& b, const Network& network, const NetworkTraining& training,
                                      const Features& x, const LayersPass& pass, LayersSlots& slots);
 
 }  // namespace quern::compute::program

@@ -1,5 +1,5 @@
 // Matrix products in bytes as builder code: f32 operands are quantised strip by strip, multiplied by imatmul, and given
-// gradients that are products in bytes too. Used by transformer.cpp. Functions and values on a Builder; thread-safe.
+// gradients that are products in bytes too. Used by model builders. Functions and values on a Builder; thread-safe.
 //
 // Weights and activations are rounded to nearest, gradients stochastically: to nearest they lose up to two percent of
 // what a model learns. Definitions: doc/arithmetic.md, "Products of bytes".
@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "compute/program/builder.h"
+#include "compute/program/precision.h"
 
 namespace quern::compute::program {
 
@@ -18,14 +19,22 @@ namespace quern::compute::program {
 
 class ByteProducts {
 public:
-    // key: i32 [1,1,1,4], another one each step, of which each use makes its own. Needed where gradients are taken.
-    explicit ByteProducts(Value key) : key_(key), uses_(std::make_shared<std::uint32_t>(0)) {}
+    // key: i32 [1,1,1,4], another one each step, of which each use makes its own, numbered from `uses` + 1 on. Needed
+    // where gradients are taken.
+    explicit ByteProducts(Value key, std::uint32_t uses = 0)
+        : key_(key), uses_(std::make_shared<std::uint32_t>(uses)) {}
 
     // As Builder::matmul, in bytes. gradients() of it: each gradient a product in bytes of the other operand, to
     // nearest, and the result's gradient, stochastic. The builder's error: quantized.no_key, where there is no key
     // then.
     [[nodiscard]] Value matmul(Builder& b, Value left, Value right, bool transpose_left = false,
                                bool transpose_right = false) const;
+    // In bytes or as Builder::matmul does it.
+    [[nodiscard]] Value matmul(Builder& b, Precision precision, Value left, Value right, bool transpose_left = false,
+                               bool transpose_right = false) const {
+        return precision == Precision::int8 ? matmul(b, left, right, transpose_left, transpose_right)
+                                            : b.matmul(left, right, transpose_left, transpose_right);
+    }
 
 private:
     [[nodiscard]] Value next_key(Builder& b) const;

@@ -111,7 +111,7 @@ Forward forward(Builder& b, const Architecture& architecture, const LayersSpec& 
     if (pass.training) pass.key = drawing_key(b, taken.number);
     Forward result;
     const Features x = input_of(b, architecture, model, taken);
-    result.outputs = model.network ? apply_network(b, *model.network, model.frozen, x, pass, result.slots).rows
+    result.outputs = model.network ? apply_network(b, *model.network, model.training, x, pass, result.slots).rows
                                    : apply_layers(b, model.layers, x, pass, result.slots).rows;
     const Shape wanted = matrix_shape(architecture.batch * model.rows(), model.outputs);
     if (!b.failed() && b.shape(result.outputs) != wanted)

@@ -25,10 +25,19 @@ class Model {
 public:
     Model(Builder& b, const TransformerSpec& spec, std::uint32_t batch, const LayersPass& pass,
           std::vector<Parameter>& parameters)
-        : b_(b), spec_(spec), batch_(batch), pass_(pass), parameters_(parameters), bytes_(pass.key) {}
+        : b_(b),
+          spec_(spec),
+          batch_(batch),
+          pass_(pass),
+          parameters_(parameters),
+          bytes_(pass.key),
+          precisions_(spec.layer_precision) {}
 
     TransformerOutputs outputs(Value tokens) {
         const auto result = logits(tokens);
+        if (const std::string* const unused = precisions_.unused(); unused != nullptr && !b_.failed())
+            b_.set_error("arch.unknown_matrix",
+                         "model.layer_precision: no matrix of a layer has that of \"" + *unused + "\"");
         return {result, balance_};
     }
 
@@ -82,13 +91,17 @@ private:
         return slot;
     }
 
-    Value times(TransformerSpec::Precision precision, Value left, Value right, bool transpose_left = false,
+    Value times(Precision precision, Value left, Value right, bool transpose_left = false,
                 bool transpose_right = false) {
-        return precision == TransformerSpec::Precision::int8
-                   ? bytes_.matmul(b_, left, right, transpose_left, transpose_right)
-                   : b_.matmul(left, right, transpose_left, transpose_right);
+        return bytes_.matmul(b_, precision, left, right, transpose_left, transpose_right);
     }
-    Value linear(Value x, Value weight, Value bias) { return b_.add(times(spec_.precision, x, weight), bias); }
+    // By the matrix of this name of the layer that is laid.
+    Value product(const std::string& name, Value x, Value weight) {
+        return times(precisions_.of(prefix_ + name, spec_.precision), x, weight);
+    }
+    Value linear(const std::string& name, Value x, Value weight, Value bias) {
+        return b_.add(product(name, x, weight), bias);
+    }
 
     struct Adapter {
         Value a;
@@ -157,13 +170,13 @@ private:
         const auto query_bias = vector("attn.b_q", width, 0.0F);
         const auto value_bias = vector("attn.b_v", read, 0.0F);
         const auto bias = b_.concat(b_.concat(query_bias, key_bias, 3), value_bias, 3);
-        const auto product = adapted("attn.w_qkv", x, linear(x, weight, bias));
-        const auto qkv = b_.reshape(product, Shape{{batch_, spec_.context, joint_heads(), size}});
+        const auto joint = adapted("attn.w_qkv", x, linear("attn.w_qkv", x, weight, bias));
+        const auto qkv = b_.reshape(joint, Shape{{batch_, spec_.context, joint_heads(), size}});
         const auto mixed = b_.permute(attended(b_.permute(qkv, {0, 2, 1, 3})), {0, 2, 1, 3});
         const auto output = matrix("attn.w_o", width, width, residual_deviation());
         const auto output_bias = vector("attn.b_o", width, 0.0F);
         const auto joined = b_.reshape(mixed, matrix_shape(rows(), width));
-        return adapted("attn.w_o", joined, linear(joined, output, output_bias));
+        return adapted("attn.w_o", joined, linear("attn.w_o", joined, output, output_bias));
     }
 
     // [batch,heads,context,size] of queries, keys and values [batch,joint_heads(),context,size].
@@ -215,17 +228,17 @@ private:
         };
         if (is_gated()) {
             const auto gate = matrices(".w_gate", spec_.width, hidden(), weight_deviation());
-            const auto open = activated(adapted(name + ".w_gate", x, times(spec_.precision, x, gate)));
+            const auto open = activated(adapted(name + ".w_gate", x, product(name + ".w_gate", x, gate)));
             const auto in = matrices(".w_in", spec_.width, hidden(), weight_deviation());
-            const auto h = b_.mul(open, adapted(name + ".w_in", x, times(spec_.precision, x, in)));
+            const auto h = b_.mul(open, adapted(name + ".w_in", x, product(name + ".w_in", x, in)));
             const auto out = matrices(".w_out", hidden(), spec_.width, residual_deviation());
-            return adapted(name + ".w_out", h, times(spec_.precision, h, out));
+            return adapted(name + ".w_out", h, product(name + ".w_out", h, out));
         }
         const auto in = matrices(".w_in", spec_.width, hidden(), weight_deviation());
-        const auto before = linear(x, in, vectors(".b_in", hidden()));
+        const auto before = linear(name + ".w_in", x, in, vectors(".b_in", hidden()));
         const auto h = activated(adapted(name + ".w_in", x, before));
         const auto out = matrices(".w_out", hidden(), spec_.width, residual_deviation());
-        return adapted(name + ".w_out", h, linear(h, out, vectors(".b_out", spec_.width)));
+        return adapted(name + ".w_out", h, linear(name + ".w_out", h, out, vectors(".b_out", spec_.width)));
     }
 
     Value mixture(Value x) {
@@ -243,6 +256,7 @@ private:
     const LayersPass& pass_;
     std::vector<Parameter>& parameters_;
     ByteProducts bytes_;
+    PrecisionOfLayers precisions_;
     std::string prefix_;
     std::uint32_t drops_ = 0;
     Value balance_;

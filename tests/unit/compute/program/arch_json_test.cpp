@@ -74,6 +74,18 @@ TEST(ArchJson, reads_what_may_be_left_out) {
     EXPECT_FALSE(adapters->transformer().has_byte_products());
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"precision\":\"int4\""), "arch.unknown_precision");
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"head_precision\":8"), "arch.wrong_type");
+    const auto each = parse_architecture(
+        replaced("\"layers\":1", R"("layers":1,"layer_precision":{"h.0.mlp":"int8","h.0.mlp.w_out":"f32"})"));
+    ASSERT_TRUE(each) << each.error().to_string();
+    EXPECT_EQ(each->transformer().layer_precision,
+              (LayerPrecision{{"h.0.mlp", Precision::int8}, {"h.0.mlp.w_out", Precision::f32}}));
+    EXPECT_EQ(each->transformer().precision, Precision::f32);
+    EXPECT_TRUE(each->transformer().has_byte_products());
+    EXPECT_EQ(error_with("\"layers\":1", R"("layers":1,"layer_precision":["h.0"])"), "arch.wrong_type");
+    EXPECT_EQ(error_with("\"layers\":1", R"("layers":1,"layer_precision":{"h.0":8})"), "arch.wrong_type");
+    EXPECT_EQ(error_with("\"layers\":1", R"("layers":1,"layer_precision":{"h.0":"int4"})"), "arch.unknown_precision");
+    EXPECT_EQ(error_with("\"layers\":1", R"("layers":1,"layer_precision":{"h.0":"f32","h.0":"int8"})"),
+              "arch.not_json");
     EXPECT_EQ(error_with("\"layers\":1", "\"layers\":1,\"adapter_scale\":-1"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":0"), "arch.out_of_range");
     EXPECT_EQ(error_with("\"batch\":3", "\"batch\":3,\"accumulate\":4097"), "arch.out_of_range");
@@ -312,6 +324,39 @@ TEST(ArchJson, reads_layers) {
     ASSERT_TRUE(rows) << rows.error().to_string();
     EXPECT_EQ(rows->layers().input, LayersSpec::Input::row);
     EXPECT_EQ(build_training_program(*rows).error().name, "layers.bad_input") << "a convolution of rows";
+}
+
+TEST(ArchJson, reads_the_precision_of_layers) {
+    const auto with = [](const std::string& what, const std::string& to) {
+        const auto arch = parse_architecture(layers_with(what, to));
+        EXPECT_TRUE(arch) << arch.error().to_string();
+        return arch ? std::get<LinearLayer>(arch->layers().layers.back()).precision : Precision::f32;
+    };
+    EXPECT_EQ(with("\"size\":4}", "\"size\":4}"), Precision::f32);
+    EXPECT_EQ(with("\"size\":4}", "\"size\":4,\"precision\":\"int8\"}"), Precision::int8);
+    EXPECT_EQ(with("\"outputs\":4", "\"outputs\":4,\"precision\":\"int8\""), Precision::int8);
+    EXPECT_EQ(
+        with("\"size\":4}],\"outputs\":4", "\"size\":4,\"precision\":\"f32\"}],\"outputs\":4,\"precision\":\"int8\""),
+        Precision::f32)
+        << "its own before the model's";
+    EXPECT_EQ(layers_error("\"size\":4}", "\"size\":4,\"precision\":\"f16\"}"),
+              "arch.unknown_precision: model.layers[8].precision is f16; known: f32, int8");
+    EXPECT_EQ(layers_error("\"bias\":false", "\"precision\":\"int8\"").substr(0, 18), "arch.unknown_field")
+        << "of a convolution";
+    EXPECT_EQ(layers_error("\"outputs\":4", "\"outputs\":4,\"layer_precision\":{}").substr(0, 18),
+              "arch.unknown_field");
+
+    const auto nested = parse_architecture(layers_with(
+        "{\"type\":\"flatten\"},",
+        R"({"type":"flatten"},{"type":"residual","inner":[{"type":"linear","size":72}]},)"
+        R"({"type":"linear","size":4,"precision":"f32"},{"type":"residual","precision":"int8","inner":[]},)"));
+    EXPECT_EQ(nested.error().name, "arch.unknown_field") << "of what holds layers";
+    const auto inside = parse_architecture(layers_with(
+        R"({"type":"flatten"},{"type":"linear","size":4}],)",
+        R"({"type":"flatten"},{"type":"residual","inner":[{"type":"linear","size":32}]}],"precision":"int8",)"));
+    ASSERT_TRUE(inside) << inside.error().to_string();
+    const auto& residual = std::get<ResidualLayer>(inside->layers().layers.back());
+    EXPECT_EQ(std::get<LinearLayer>(residual.inner[0]).precision, Precision::int8);
 }
 
 TEST(ArchJson, names_what_is_wrong_with_layers) {

@@ -392,8 +392,6 @@ TEST(ExpertModels, name_what_does_not_fit) {
     for (const float balance : {-1.0F, kMaxBalance, std::nanf("")})
         EXPECT_EQ(error([&](TransformerSpec& spec) { spec.experts.balance = balance; }), "arch.out_of_range");
     EXPECT_EQ(error([](TransformerSpec& spec) { spec.adapter_rank = 1; }), "arch.adapters_of_experts");
-    EXPECT_EQ(error([](TransformerSpec& spec) { spec.precision = TransformerSpec::Precision::int8; }),
-              "arch.experts_in_f32");
     EXPECT_EQ(error([](TransformerSpec& spec) {
                   spec.width = 8192;
                   spec.heads = 1;

@@ -44,7 +44,13 @@ TEST_F(ModelFiles, are_read_from_beside_their_architecture) {
     const auto parsed = parse_architecture(kNetwork);
     ASSERT_TRUE(parsed) << parsed.error().to_string();
     EXPECT_EQ(parsed->layers().network_file, "gpt.onnx");
-    EXPECT_EQ(parsed->layers().frozen, (std::set<std::string>{"wpe.weight"}));
+    EXPECT_EQ(parsed->layers().training.frozen, (std::set<std::string>{"wpe.weight"}));
+    EXPECT_EQ(parsed->layers().training.precision, Precision::f32);
+    const auto in_bytes = parse_architecture(
+        network_with(R"("frozen")", R"("precision":"int8","layer_precision":{"/lm_head/MatMul":"f32"},"frozen")"));
+    ASSERT_TRUE(in_bytes) << in_bytes.error().to_string();
+    EXPECT_EQ(in_bytes->layers().training.precision, Precision::int8);
+    EXPECT_EQ(in_bytes->layers().training.layer_precision, (LayerPrecision{{"/lm_head/MatMul", Precision::f32}}));
     EXPECT_EQ(check_architecture(*parsed).error().to_string(), "arch.no_network: gpt.onnx");
 
     const auto read = [&](const std::string& text) {

@@ -126,6 +126,35 @@ TEST(NetworkFit, of_held_out_files_takes_the_types_of_the_data) {
     EXPECT_FALSE(fit({})->held_out);
 }
 
+std::size_t products_in_bytes(const Expected<Architecture>& fitted, const std::string& name) {
+    EXPECT_TRUE(fitted) << fitted.error().to_string();
+    if (!fitted) return 0;
+    Architecture architecture = *fitted;
+    architecture.layers().network = std::make_shared<const Network>(network_of(name));
+    const auto built = build_training_program(architecture);
+    EXPECT_TRUE(built) << built.error().to_string();
+    std::size_t count = 0;
+    for (const Node& node : built->program.nodes) count += node.op == Op::imatmul ? 1 : 0;
+    return count;
+}
+
+// PyTorch's own files: layers of GPT-2, and an encoder with its attention, whose products are none.
+TEST(NetworkFit, in_the_precision_that_is_chosen) {
+    const auto gpt = [](const std::string& precision, std::vector<std::string> in_f32) {
+        return fitted("gpt", {{1'000, {}}}, {"", 2, "0.001", 0, "", precision, std::move(in_f32)});
+    };
+    EXPECT_EQ(products_in_bytes(gpt("", {}), "gpt"), 0U);
+    const std::size_t all = products_in_bytes(gpt("int8", {}), "gpt");
+    EXPECT_EQ(all, 3U * (2 * 4 + 1)) << "four layers a block, and the tied output layer";
+    EXPECT_EQ(products_in_bytes(gpt("int8", {"/h.0/mlp"}), "gpt"), all - 3U * 2);
+    EXPECT_EQ(error_of(gpt("int4", {})), "arch.unknown_precision");
+    EXPECT_EQ(error_of(gpt("int8", {"/h.9"})), "onnx.unknown_layer");
+    const auto encoder = [](const std::string& precision) {
+        return fitted("encoder", {{60 * 5, {}}, {60, {}}}, {"cross_entropy", 2, "0.001", 0, "", precision});
+    };
+    EXPECT_EQ(products_in_bytes(encoder("int8"), "encoder"), 3U * 4);
+}
+
 TEST(NetworkFit, refuses_what_does_not_fit) {
     EXPECT_EQ(error_of(fitted("resnet", {})), "fit.no_data");
     EXPECT_EQ(error_of(fitted("resnet", {{768, {}}})), "fit.no_data");

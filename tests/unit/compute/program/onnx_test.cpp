@@ -297,7 +297,7 @@ std::vector<std::string> trained_by(const Network& network, const std::set<std::
     Builder b;
     const auto input = b.slot("x", DType::f32, matrix_shape(2, 2), Initializer::zeros());
     LayersSlots slots;
-    (void)apply_network(b, network, frozen, {input, 2, {}}, {}, slots);
+    (void)apply_network(b, network, {frozen, Precision::f32, {}}, {input, 2, {}}, {}, slots);
     std::vector<std::string> names;
     for (const Parameter& each : slots.parameters) names.push_back(each.name + (each.decay ? "*" : ""));
     if (!b.status()) names.push_back(b.status().error().to_string());

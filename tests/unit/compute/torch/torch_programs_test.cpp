@@ -5,9 +5,12 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
+#include "base/fs.h"
 #include "compute/program/architecture.h"
 #include "compute/program/initial_state.h"
+#include "compute/program/onnx_file.h"
 #include "compute/torch/torch_executor.h"
 #include "vm/tensor/arith/random.h"
 
@@ -25,6 +28,7 @@ const Tensor kSeed{DType::i32, vector_shape(4), {0x01234567, 0x89abcdef, 3, 4}};
 constexpr int kSteps = 200;
 constexpr std::uint32_t kContext = 16;
 constexpr std::uint32_t kVocabulary = 40;
+constexpr std::uint32_t kExamples = 64;
 
 // The two may differ by so much at most: in the loss of any of 200 steps; in the parameters after one step and after
 // 200, as parts of how far they went.
@@ -39,7 +43,8 @@ struct Row {
     std::variant<TransformerSpec, LayersSpec> model;
     OptimizerConfig optimizer;
     Bounds bounds;
-    double lowers_to;  // the mean loss of the last ten steps is below
+    double lowers_to;              // the mean loss of the last ten steps is below
+    std::uint32_t accumulate = 0;  // batches for an update
 };
 
 TransformerSpec small_transformer() { return {1, 32, 4, kContext, 2, kVocabulary}; }
@@ -93,6 +98,66 @@ LayersSpec perceptron(LayersSpec::Loss loss) {
     return spec;
 }
 
+LayersSpec perceptron_in_bytes() {
+    LayersSpec spec = perceptron(LayersSpec::Loss::mean_squared_error);
+    for (Layer& layer : spec.layers)
+        if (auto* const linear = std::get_if<LinearLayer>(&layer)) linear->precision = Precision::int8;
+    return spec;
+}
+
+TransformerSpec experts_in_bytes() {
+    TransformerSpec spec = experts(2);
+    spec.layer_precision = {{"h.0.experts", Precision::int8}};
+    return spec;
+}
+
+// Images of eight by eight, of three classes. No bias before a norm, which takes a part of it out again.
+LayersSpec group_normed() {
+    LayersSpec spec;
+    spec.input = LayersSpec::Input::image;
+    spec.image = {8, 8};
+    spec.channels = 3;
+    spec.scale = 1.0F / 128;
+    spec.shift = -1.0F;
+    spec.outputs = 3;
+    spec.layers = {ConvLayer{16, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, 1, false},
+                   GroupNormLayer{4},
+                   Activation::silu,
+                   ConvLayer{16, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, 1, false},
+                   GroupNormLayer{2},
+                   Activation::silu,
+                   GlobalPoolLayer{},
+                   LinearLayer{3}};
+    return spec;
+}
+
+// A file that PyTorch wrote (tests/vectors/onnx), of rows or of tokens.
+LayersSpec imported(const std::string& name, LayersSpec::Input input, std::uint32_t size, std::uint32_t outputs) {
+    LayersSpec spec;
+    spec.input = input;
+    spec.channels = size;
+    spec.scale = input == LayersSpec::Input::row ? 1.0F / 128 : 1.0F;
+    spec.outputs = outputs;
+    spec.network_file = name + ".onnx";
+    const auto file = fs::read_file(std::string(QUERN_ONNX_VECTORS) + "/" + spec.network_file, 1U << 20);
+    auto network = file ? read_onnx(*file) : Expected<Network>(fail("test.no_file", name));
+    EXPECT_TRUE(network) << network.error().to_string();
+    if (network) spec.network = std::make_shared<const Network>(std::move(*network));
+    return spec;
+}
+
+LayersSpec in_bytes(LayersSpec spec) {
+    spec.training.precision = Precision::int8;
+    return spec;
+}
+
+LayersSpec residual_network() {
+    LayersSpec spec = imported("resnet", LayersSpec::Input::image, 3, 4);
+    spec.image = {16, 16};
+    spec.scale = 1.0F / 128;
+    return spec;
+}
+
 OptimizerConfig optimizer(Type type, float rate, Schedule schedule = Schedule::linear) {
     OptimizerConfig config;
     config.type = type;
@@ -107,6 +172,7 @@ OptimizerConfig optimizer(Type type, float rate, Schedule schedule = Schedule::l
 
 std::vector<Row> rows() {
     using Loss = LayersSpec::Loss;
+    using Input = LayersSpec::Input;
     using Of = TransformerSpec::Activation;
     const OptimizerConfig adamw = optimizer(Type::adamw, 3e-3F, Schedule::cosine);
     // A difference in rounding turns a byte now and then, by a whole strip's unit, and so on from there.
@@ -123,6 +189,21 @@ std::vector<Row> rows() {
         {"in_bytes_swiglu", in_bytes(Of::swiglu), adamw, bytes, 1.8},
         {"mean_square_lion", perceptron(Loss::mean_squared_error), optimizer(Type::lion, 1e-2F), signs, 0.15},
         {"logits_of_bits_sgd", perceptron(Loss::binary_cross_entropy), optimizer(Type::sgd, 0.5F), {}, 0.55},
+        {"layers_in_bytes", perceptron_in_bytes(), adamw, bytes, 0.2},
+        {"experts_in_bytes", experts_in_bytes(), adamw, bytes, 1.8},
+        {"accumulated_over_four_batches", small_transformer(), adamw, {}, 1.8, 4},
+        {"group_norm", group_normed(), adamw, {}, 0.8},
+        {"onnx_bidirectional_gru", imported("gru", Input::row, 30, 2), adamw, {}, 0.5},
+        {"onnx_lstm", imported("lstm", Input::tokens, 10, 30), adamw, {}, 2.5},
+        // A bias of keys has no gradient but rounding, of which Adam would make steps of full size.
+        {"onnx_bidirectional_encoder",
+         imported("encoder", Input::tokens, 12, 3),
+         optimizer(Type::momentum, 0.05F),
+         {},
+         0.8},
+        {"onnx_encoder_in_bytes", in_bytes(imported("encoder", Input::tokens, 12, 3)), optimizer(Type::momentum, 0.05F),
+         bytes, 0.8},
+        {"onnx_residual_network", residual_network(), optimizer(Type::momentum, 0.02F), {}, 1.0},
     };
 }
 
@@ -132,9 +213,13 @@ Architecture architecture_of(const Row& row) {
     Architecture architecture;
     architecture.model = row.model;
     architecture.batch = 8;
+    architecture.accumulate = row.accumulate;
     architecture.optimizer = row.optimizer;
     if (architecture.is_transformer()) {
         architecture.data[0].elements = 100 * kContext + 1;
+    } else if (architecture.layers().has_classes()) {
+        architecture.data = {{vm::tensor::DataType::u8, kExamples * architecture.layers().input_size()},
+                             {vm::tensor::DataType::u8, kExamples}};
     } else {
         const bool of_bits = architecture.layers().loss == LayersSpec::Loss::binary_cross_entropy;
         architecture.data = {{vm::tensor::DataType::u8, 8 * 64},
@@ -143,8 +228,26 @@ Architecture architecture_of(const Row& row) {
     return architecture;
 }
 
+// Noise, of which each third element is the larger the higher the number of the class is; of tokens it is the class's.
+vm::tensor::MemoryData classes_of(const LayersSpec& model) {
+    Bytes inputs;
+    Bytes classes;
+    const bool of_tokens = model.input == LayersSpec::Input::tokens;
+    for (std::uint32_t i = 0; i < kExamples; ++i) {
+        classes.push_back(static_cast<std::uint8_t>(i % model.outputs));
+        for (std::uint32_t e = 0; e < model.input_size(); ++e) {
+            const std::uint32_t word = noise(static_cast<std::uint32_t>(inputs.size()));
+            const std::uint32_t number = e % 3 != 0 ? word % 128 : word % 64 + 192 * classes.back() / model.outputs;
+            const std::uint32_t token = e % 3 != 0 ? word % 30 : classes.back();
+            inputs.push_back(static_cast<std::uint8_t>(of_tokens ? token : number));
+        }
+    }
+    return vm::tensor::MemoryData({inputs, classes});
+}
+
 // Each token follows from the one before and a choice of three; targets of rows from the rows.
 vm::tensor::MemoryData data_of(const Architecture& architecture) {
+    if (!architecture.is_transformer() && architecture.layers().has_classes()) return classes_of(architecture.layers());
     Bytes inputs{1};
     if (architecture.is_transformer()) {
         while (inputs.size() < architecture.data[0].elements)
@@ -185,26 +288,39 @@ double distance(const Program& program, const State& a, const State& b, const St
 
 class TorchPrograms : public testing::TestWithParam<Row> {};
 
+// The programs of a turn, in order: of a plain training one.
+std::vector<const Program*> turn_of(const TrainingPrograms& built, std::uint32_t accumulate) {
+    std::vector<const Program*> turn(std::max(accumulate, 1U), &built.programs.front().program);
+    if (accumulate != 0) turn.push_back(&built.programs.back().program);
+    return turn;
+}
+
 TEST_P(TorchPrograms, train_within_their_bounds_of_the_canonical_machine) {
     const Row& row = GetParam();
     set_thread_count(1);
     const Architecture architecture = architecture_of(row);
     const vm::tensor::MemoryData data = data_of(architecture);
-    const auto built = build_training_program(architecture);
+    const auto built = build_training_programs(architecture);
     ASSERT_TRUE(built) << built.error().to_string();
-    const Program& program = built->program;
-    const State start = initial_state(*built, 5);
+    const Program& program = built->programs.front().program;
+    const State start = initial_state(built->programs.front(), 5);
     State state = start;
     State on_torch = start;
-    vm::tensor::Executor canonical(program, vm::tensor::arith::best_backend(), nullptr);
-    TorchExecutor torch(program);
+    std::map<const Program*, vm::tensor::Executor> canonical;
+    std::map<const Program*, TorchExecutor> torch;
+    for (const BuiltProgram& each : built->programs) {
+        canonical.try_emplace(&each.program, each.program, vm::tensor::arith::best_backend(), nullptr);
+        torch.try_emplace(&each.program, each.program);
+    }
     double farthest = 0;
     double move = 0;
     double last = 0;
     for (int step = 0; step < kSteps; ++step) {
-        ASSERT_TRUE(canonical.step(state, data, kSeed));
-        const Status status = torch.step(on_torch, data, kSeed);
-        ASSERT_TRUE(status) << status.error().to_string();
+        for (const Program* const each : turn_of(*built, row.accumulate)) {
+            ASSERT_TRUE(canonical.at(each).step(state, data, kSeed));
+            const Status status = torch.at(each).step(on_torch, data, kSeed);
+            ASSERT_TRUE(status) << status.error().to_string();
+        }
         const double loss = number(state[program.header.loss_slot].words[0]);
         farthest = std::max(farthest, std::fabs(loss - number(on_torch[program.header.loss_slot].words[0])));
         if (step == 0) move = distance(program, state, on_torch, start);

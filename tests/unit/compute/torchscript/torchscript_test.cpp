@@ -1,17 +1,10 @@
 // TorchScript archives that PyTorch wrote (tests/vectors/torchscript, made by make.py there): what they compute and
 // their gradients against PyTorch's own numbers, and archives that no one should have written, in the program that
 // reads them.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -24,8 +17,7 @@
 #include "compute/program/network_lowering.h"
 #include "compute/program/onnx_file.h"
 #include "compute/program/torchscript_file.h"
-#include "compute/torchscript/child.h"
-#include "compute/torchscript/converter.h"
+#include "support/converted_archive.h"
 #include "unit/compute/program/network_cases.h"
 #include "vm/tensor/arith/random.h"
 
@@ -275,66 +267,21 @@ TEST_F(Stand, what_the_child_says_is_not_believed) {
 // --- Damaged archives, in processes of their own without the time that a program takes to start
 // --------------------------------------------------------------------------------------------------
 
-struct Ending {
-    int code = 0;  // or the signal's number below zero
-    std::string output;
-    std::string complaint;
-    double seconds = 0;
-};
-
-Ending converted(const Bytes& archive, const torchscript::ChildOptions& options) {
-    Ending ending;
-    const int file = ::memfd_create("archive", MFD_CLOEXEC);
-    std::array<int, 2> output{};
-    std::array<int, 2> complaint{};
-    EXPECT_EQ(::write(file, archive.data(), archive.size()), static_cast<::ssize_t>(archive.size()));
-    EXPECT_EQ(::pipe2(output.data(), O_CLOEXEC), 0);
-    EXPECT_EQ(::pipe2(complaint.data(), O_CLOEXEC), 0);
-    const auto begin = std::chrono::steady_clock::now();
-    const ::pid_t child = ::fork();
-    if (child == 0) {
-        ::dup2(file, STDIN_FILENO);
-        ::dup2(output[1], STDOUT_FILENO);
-        ::dup2(complaint[1], STDERR_FILENO);
-        ::_exit(torchscript::run_child(options));
-    }
-    for (const int each : {file, output[1], complaint[1]}) ::close(each);
-    bool open[2] = {true, true};
-    std::array<char, 65536> chunk{};
-    while (open[0] || open[1]) {
-        std::array<::pollfd, 2> waits{
-            {{open[0] ? output[0] : -1, POLLIN, 0}, {open[1] ? complaint[0] : -1, POLLIN, 0}}};
-        if (::poll(waits.data(), 2, 60'000) <= 0) {
-            ADD_FAILURE() << "it does not end";
-            ::kill(child, SIGKILL);
-            break;
-        }
-        for (std::size_t i = 0; i < 2; ++i) {
-            if (waits.at(i).revents == 0) continue;
-            const ::ssize_t count = ::read(waits.at(i).fd, chunk.data(), chunk.size());
-            if (count <= 0) open[i] = false;
-            if (count > 0)
-                (i == 0 ? ending.output : ending.complaint).append(chunk.data(), static_cast<std::size_t>(count));
-        }
-    }
-    ::close(output[0]);
-    ::close(complaint[0]);
-    int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    ending.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-    ending.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+test::Ending converted(const Bytes& archive, const torchscript::ChildOptions& options) {
+    test::Ending ending = test::converted_archive(archive, options, 60'000);
+    EXPECT_TRUE(ending.in_time);
     return ending;
 }
 
 TEST(DamagedTorchscript, ends_in_time_with_a_name_or_a_network_or_by_a_signal) {
     const Bytes file = vector_file(kFolder, "small.pt");
     const torchscript::ChildOptions options{"6", false};
-    const Ending whole = converted(file, options);
+    const test::Ending whole = converted(file, options);
     ASSERT_EQ(whole.code, 0) << whole.complaint;
     ASSERT_TRUE(read_onnx(as_bytes(whole.output)));
     std::map<std::string, int> endings;
     const auto look = [&](const Bytes& damaged) {
-        const Ending ending = converted(damaged, options);
+        const test::Ending ending = converted(damaged, options);
         EXPECT_LT(ending.seconds, 30);
         if (ending.code < 0) {
             ++endings["signal"];
@@ -349,7 +296,7 @@ TEST(DamagedTorchscript, ends_in_time_with_a_name_or_a_network_or_by_a_signal) {
     };
     for (std::size_t size = 0; size < file.size(); size += 173) {
         const Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
-        const Ending ending = converted(cut, options);
+        const test::Ending ending = converted(cut, options);
         EXPECT_EQ(ending.code, torchscript::kChildFailed);
         EXPECT_TRUE(ending.complaint.starts_with("zip.not_zip")) << ending.complaint;
     }
