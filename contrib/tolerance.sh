@@ -18,6 +18,7 @@ if ! $draw; then
   mkdir -p "$folder"
   cat doc/*.md > "$folder/text"
   measure samples samples
+  measure largest largest --segments 300 -k 4
   measure noise noise --segments 6 --longest 8 --gap 15
   measure noise-convolution noise --model convolution --segments 10 --longest 16
   measure noise-loose noise --model convolution --segments 10 --longest 16 --loose model.0.bias model.4.bias

@@ -17,6 +17,7 @@
 #include "bin/torch_module.h"
 #include "bin/transfer_options.h"
 #include "compute/client/train.h"
+#include "compute/core/verification_report.h"
 #include "compute/program/model_file.h"
 #include "quern_version.h"
 
@@ -136,9 +137,12 @@ void declare(CLI::App& app, Options& options) {
     add_term_options(app, train.terms);
     train.terms.defaults.work.interval = 0;
     for (const char* const name : {"--chain-id", "--price-cap", "--tax", "--stride", "--tranche", "--verifiers",
-                                   "--samples", "--memory-mib", "--speed", "--bandwidth", "--bid-s", "--start-s",
-                                   "--heartbeat-s", "--prove-s", "--verify-s", "--challenge-s"})
-        app.get_option(name)->excludes(local);        // they would say nothing
+                                   "--samples", "--largest", "--memory-mib", "--speed", "--bandwidth", "--bid-s",
+                                   "--start-s", "--heartbeat-s", "--prove-s", "--verify-s", "--challenge-s"})
+        app.get_option(name)->excludes(local);  // they would say nothing
+    app.get_option("--largest")
+        ->description("segments that move most, which each verifier replays besides (default: 4)")
+        ->needs(tolerance);
     app.get_option("--stride")->excludes(tolerance);  // it ends where segments do
     app.get_option("--interval")->description("a checkpoint each so many steps (default: 20 of equal length at most)");
 }
@@ -163,6 +167,8 @@ int run(int argc, char** argv) {
         "2 wrong options, 3 no node answers.\n"};
     declare(app, options);
     if (const auto code = parse_command_line(app, kProgram, argc, argv)) return *code;
+    if (options.train.tolerance.on && app.get_option("--largest")->count() == 0)
+        options.train.terms.defaults.work.largest = compute::core::kUsualLargest;
     for (const char* name :
          {"--loss", "--batch", "--lr", "--evaluate-every", "--recompute", "--precision", "--in-f32", "--example"})
         if (app.get_option(name)->count() != 0 && !compute::program::is_network_name(options.train.model))

@@ -35,6 +35,8 @@ inline void add_term_options(CLI::App& app, wallet::SpecOptions& spec) {
         ->capture_default_str();
     app.add_option("--verifiers", d.work.verifiers, "verifiers")->capture_default_str();
     app.add_option("--samples", d.work.samples, "segments each verifier replays")->capture_default_str();
+    app.add_option("--largest", d.work.largest, "in tolerance mode those that move most, which each replays besides")
+        ->capture_default_str();
     app.add_option("--memory-mib", d.classes.memory_mib, "memory the solver needs");
     app.add_option("--speed", spec.speed, "work units a second that all who take part have at least");
     app.add_option("--bandwidth", spec.bandwidth,

@@ -16,6 +16,8 @@ from test_train import Run, Trains, WINDOWS
 SEGMENT = 3  # steps that are trained; the fourth judges
 SEGMENTS = 6
 STEPS = SEGMENTS * (SEGMENT + 1)
+LARGEST_SEGMENTS = 2  # that each verifier replays besides
+MANY = 16  # segments of a task of which verifiers draw one each
 LARGEST = 3.4028234663852886e38
 WIDE = [1e-2, 1e-2, 1e-2, 1e-2, 0.0, 0.0, LARGEST]  # l2, linf, moments, rest, loose, least and most movement
 NOBODYS = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, LARGEST]
@@ -28,16 +30,17 @@ class Tolerance(framework.MarketTest, Trains):
         cls.tolerant = cls.job_within("wide", WIDE)
 
     @classmethod
-    def job_within(cls, name, limits):
+    def job_within(cls, name, limits, segments=SEGMENTS):
         file = os.path.join(cls.directory, name + ".limits")
         with open(file, "wb") as out:
             out.write(struct.pack("<7f", *limits))
         return TextJob(os.path.join(cls.directory, name), cls.net.node, framework.licence_texts()[:2], layers=1,
-                       d_model=32, context=32, batch=4, total_steps=2 * STEPS,
-                       tolerance=(SEGMENT, SEGMENTS, file))
+                       d_model=32, context=32, batch=4,
+                       total_steps=2 * segments * (SEGMENT + 1), tolerance=(SEGMENT, segments, file))
 
-    def submit_tolerant(self, job=None):
-        return self.submit(STEPS, SEGMENT + 1, job=job or self.tolerant, stride=SEGMENT + 1)
+    def submit_tolerant(self, job=None, segments=SEGMENTS, **terms):
+        return self.submit(segments * (SEGMENT + 1), SEGMENT + 1, job=job or self.tolerant, stride=SEGMENT + 1,
+                           **{"largest": LARGEST_SEGMENTS, **terms})
 
     def solver_log(self, name="solver1"):
         return "".join(open(file, errors="replace").read()
@@ -52,6 +55,7 @@ class Tolerance(framework.MarketTest, Trains):
         self.assertEqual(self.disputes(task), [])
         self.assertNotEqual(int(task["claim"]["claimedContent"], 16), 0)
         self.assertEqual(int(task["spec"]["dataRoots"][-1], 16), 0)
+        self.assertEqual(len(set(task["claim"]["largest"])), LARGEST_SEGMENTS)
         self.assert_learned(number, SEGMENTS, self.tolerant)
         self.assertNotRegex(self.solver_log(), rf"canonically.*task={number}\b")
         self.assertIn(f"in tolerance mode task={number} by=libtorch check_segments=1", self.solver_log())
@@ -70,6 +74,28 @@ class Tolerance(framework.MarketTest, Trains):
         self.assertTrue(decided)
         self.assertEqual(decided[0]["gameView"]["stride"], 3)
         self.assert_supply()
+
+    def test_a_large_step_that_no_verifier_draws_is_replayed(self):
+        forged = 9
+        job = self.job_within("many", WIDE, MANY)
+        self.workers(solver1=f"--price=1 --test-fault=large_update@{forged * (SEGMENT + 1) + 1}", solver2="")
+        self.verifiers()
+        number = self.submit_tolerant(job, MANY, samples=1, largest=1)
+        task = self.settled(number, 1)
+        self.assertIn(("solver1", "wrong_result"), self.slashed(task))
+        # The beacon draws from the others: nobody would have replayed this one.
+        self.assertEqual(self.net.node.claim_get(number, 0, 0, 0)["largest"], [forged])
+        self.assertEqual({d["gameView"]["stride"] for d in self.disputes(task)
+                          if d["winnerName"] == "rival" and d["leafExecuted"]}, {forged + 1})
+        self.assertNotEqual(task["claim"]["largest"], [forged])
+
+    def test_who_names_other_segments_than_those_that_move_most_is_not_paid(self):
+        self.workers(solver1="--price=1 --test-fault=wrong_largest", solver2="")
+        self.verifiers()
+        task = self.settled(self.submit_tolerant(verify_s=60), 1)
+        self.assertEqual(self.slashed(task), {("solver1", "data_missing")})
+        self.assertEqual(self.payments(task, "solver1", "solver_reward"), [])
+        self.assertEqual(self.disputes(task), [])
 
     def test_limits_that_nobody_meets_make_a_solver_slow_and_cost_it_nothing(self):
         self.workers(solver1="", whistleblower="")

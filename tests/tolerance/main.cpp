@@ -6,10 +6,12 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 
 #include "bin/terminal.h"
-#include "compute/tolerance/judge/sampling.h"
+#include "compute/core/verification_report.h"
+#include "compute/tolerance/judge/largest.h"
 #include "crypto/hash.h"
 #include "tolerance/attacks.h"
 
@@ -205,12 +207,7 @@ private:
     std::map<std::string, Summary> summaries_;
 };
 
-void run_corpus(const Options& options) {
-    compute::program::Architecture architecture;
-    const auto made = make_lab(options, architecture);
-    Lab& lab = *made;
-    const Limits limits = profile(lab, options);
-    Corpus corpus(lab, options, limits);
+Histories histories_of(const Lab& lab, const Options& options) {
     Histories histories{options.k, {lab.initial(1)}, {lab.initial(2)}};
     const Tensor other_seed{vm::tensor::DType::i32, compute::program::vector_shape(4), {7, 8, 9, 10}};
     for (std::uint64_t i = 1; i <= options.segments; ++i) {
@@ -219,6 +216,16 @@ void run_corpus(const Options& options) {
         histories.other.push_back(histories.other.back());
         lab.train(histories.other.back(), options.k, {.seed = &other_seed});
     }
+    return histories;
+}
+
+void run_corpus(const Options& options) {
+    compute::program::Architecture architecture;
+    const auto made = make_lab(options, architecture);
+    Lab& lab = *made;
+    const Limits limits = profile(lab, options);
+    Corpus corpus(lab, options, limits);
+    const Histories histories = histories_of(lab, options);
     const std::vector<Attack> attacks = attack_corpus(lab, architecture, histories);
     for (std::uint64_t i = 1; i <= options.segments; ++i) {
         const State& previous = histories.honest[i - 1];
@@ -237,6 +244,44 @@ void run_corpus(const Options& options) {
         }
     }
     corpus.print();
+}
+
+// Of a history in which one segment is forged: how far that one moves, and how many of the others move as far, so that
+// it is not among the largest.
+void rank_forgeries(const Options& options) {
+    compute::program::Architecture architecture;
+    const auto made = make_lab(options, architecture);
+    Lab& lab = *made;
+    const Histories histories = histories_of(lab, options);
+    const auto movement = [&](const State& from, const State& to) {
+        return number(lab.measure(from, to, to)[Measure::movement]);
+    };
+    std::vector<double> honest;
+    for (std::uint64_t i = 1; i <= options.segments; ++i)
+        honest.push_back(movement(histories.honest[i - 1], histories.honest[i]));
+    Table table(options.csv, "attack,segment,movement,honest,as large");
+    for (const Attack& attack : attack_corpus(lab, architecture, histories)) {
+        std::map<std::size_t, std::size_t> found{{1, 0}, {4, 0}, {16, 0}};
+        std::vector<double> ratios;
+        for (std::uint64_t i = 1; i <= options.segments; ++i) {
+            const Forged forged = attack.forge(i);
+            const double moved = movement(forged.previous, forged.claimed);
+            const auto as_large = static_cast<std::size_t>(
+                std::count_if(honest.begin(), honest.end(), [&](double other) { return other >= moved; }) -
+                (honest[i - 1] >= moved ? 1 : 0));
+            for (auto& [largest, count] : found) count += as_large < largest ? 1 : 0;
+            ratios.push_back(moved / honest[i - 1]);
+            table.row(attack.name, i, moved, honest[i - 1], as_large);
+        }
+        std::sort(ratios.begin(), ratios.end());
+        std::printf("%-22s moves %.3g times as far; among the largest 1, 4, 16: %zu, %zu, %zu of %llu\n",
+                    attack.name.c_str(), ratios[ratios.size() / 2], found[1], found[4], found[16],
+                    static_cast<unsigned long long>(options.segments));
+    }
+    std::sort(honest.begin(), honest.end(), std::greater<>());
+    std::printf("honest: the largest %.3g, the 4th %.3g, the 16th %.3g, the median %.3g\n", honest[0],
+                honest[std::min<std::size_t>(3, honest.size() - 1)],
+                honest[std::min<std::size_t>(15, honest.size() - 1)], honest[honest.size() / 2]);
 }
 
 // What a limit of l2 lets pass of an altered learning rate.
@@ -263,6 +308,7 @@ void measure_rates(const Options& options) {
 void count_samples(const Options& options) {
     constexpr std::size_t kSegments = 300;
     constexpr std::size_t kForged = 30;
+    constexpr std::size_t kLargest = 10;
     constexpr std::uint32_t kBeacons = 4000;
     Table table(options.csv, "drawn,largest alone,drawn and largest,formula");
     std::vector<std::uint32_t> said(kSegments, word_of(1.0F));
@@ -275,15 +321,17 @@ void count_samples(const Options& options) {
                                                     2};
             const Hash32 beacon = crypto::sha256(bytes);
             const auto holds = [&](std::uint64_t uniform, std::uint64_t largest) {
-                for (const std::uint64_t i : compute::tolerance::choose_segments(beacon, {}, said, uniform, largest))
+                const auto named = compute::tolerance::judge::largest_segments(said, largest);
+                for (const std::uint64_t i : compute::core::draw_segments(beacon, {}, kSegments, uniform, named))
                     if (i % 10 == 0) return 1.0;
                 return 0.0;
             };
             found[0] += holds(0, drawn) / kBeacons;
-            found[1] += holds(drawn, 10) / kBeacons;
+            found[1] += holds(drawn, kLargest) / kBeacons;
         }
         table.row(drawn, found[0], found[1], 1 - missed);
-        missed *= static_cast<double>(kSegments - kForged - drawn) / static_cast<double>(kSegments - drawn);
+        missed *= static_cast<double>(kSegments - kLargest - kForged - drawn) /
+                  static_cast<double>(kSegments - kLargest - drawn);
     }
 }
 
@@ -292,7 +340,7 @@ int run(int argc, char** argv) {
     Options options;
     app.add_option("experiment", options.text)
         ->required()
-        ->check(CLI::IsMember({"noise", "corpus", "rates", "samples"}));
+        ->check(CLI::IsMember({"noise", "corpus", "rates", "samples", "largest"}));
     std::string text;
     app.add_option("--text", text, "what the model is trained on");
     app.add_option("--csv", options.csv, "where the table goes")->required();
@@ -323,6 +371,7 @@ int run(int argc, char** argv) {
     if (experiment == "corpus") run_corpus(options);
     if (experiment == "rates") measure_rates(options);
     if (experiment == "samples") count_samples(options);
+    if (experiment == "largest") rank_forgeries(options);
     return 0;
 }
 

@@ -11,7 +11,13 @@ constexpr unsigned kMostSegmentBits = 40;
 }  // namespace
 
 TaskWork task_work(const types::TaskSubmitPayload& spec, const PlannedWork& plan) {
-    return {plan, spec.work.verifiers, spec.work.samples, 0, {}, spec.profiling.profilers, spec.profiling.segments};
+    return {plan,
+            spec.work.verifiers,
+            spec.work.samples + spec.work.largest,
+            0,
+            {},
+            spec.profiling.profilers,
+            spec.profiling.segments};
 }
 
 TaskWork work_of(const types::Task& task) {

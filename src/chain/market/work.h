@@ -2,8 +2,8 @@
 // RPC, wallets and workers. Pure functions; thread-safe.
 //
 // With N steps, a commitment to the state each u of them, a checkpoint each k steps, stretches of T steps that are
-// verified and paid for one by one, and s samples, a verifier computes min(s, T / k) segments of k steps of a stretch
-// again, of which none is more than the plan's largest.
+// verified and paid for one by one, and s samples beside Q of the largest segments, a verifier computes min(s + Q, T /
+// k) segments of k steps of a stretch again, of which none is more than the plan's largest.
 #pragma once
 
 #include <concepts>
@@ -84,7 +84,7 @@ inline constexpr std::uint64_t kHashBytes = 32;
 struct TaskWork {
     PlannedWork plan;
     std::uint32_t verifiers = 0;   // m
-    std::uint32_t samples = 0;     // s, as asked for
+    std::uint32_t samples = 0;     // s + Q, as asked for
     std::uint64_t custodians = 0;  // of each claim
     Uint256 custody_fee = {};      // of each of these for a stretch
     std::uint32_t profilers = 0;   // that are still to be paid, and ...
@@ -95,7 +95,7 @@ struct TaskWork {
 // What a task keeps of its plan beside its spec, which says interval, stride and tranche.
 void set_plan(types::Task& task, const PlannedWork& plan);
 
-// Of one verifier of a stretch of so many steps: min(s, steps / k) segments, and their work, at most.
+// Of one verifier of a stretch of so many steps: min(s + Q, steps / k) segments, and their work, at most.
 [[nodiscard]] std::uint64_t sampled_segments(const TaskWork& work, std::uint64_t steps);
 [[nodiscard]] Uint256 sampled_work(const TaskWork& work, std::uint64_t steps);
 // Of the stretches of T steps, which are the most.

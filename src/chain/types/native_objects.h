@@ -321,8 +321,9 @@ struct Claim {
     std::uint32_t loss = 0;        // at the last heartbeat or the proof
     Hash32 history_root;
     Hash32 history_content;
-    Hash32 custody_content;  // compute::core::CustodyManifest; zero: there are no custodians
-    Hash32 claimed_content;  // in tolerance mode what the programs read as the last data tensor; else zero
+    Hash32 custody_content;              // compute::core::CustodyManifest; zero: there are no custodians
+    Hash32 claimed_content;              // in tolerance mode what the programs read as the last data tensor; else zero
+    std::vector<std::uint64_t> largest;  // and segments that move most, ascending: each verifier replays them
     Hash32 final_root;
     std::uint64_t proved_since = 0;     // market time of the proof, or of the redraw of its verifiers
     std::uint64_t draw_at = 0;          // height that anchors the draw of verifiers; 0: it pauses before that
@@ -360,14 +361,15 @@ struct Claim {
                  v("checkpointRoot", checkpoint_root), v("checkpointContent", checkpoint_content),
                  v("firstLoss", first_loss), v("loss", loss), v("historyRoot", history_root),
                  v("historyContent", history_content), v("custodyContent", custody_content),
-                 v("claimedContent", claimed_content), v("finalRoot", final_root), v("provedSince", proved_since),
-                 v("drawAt", draw_at), v("draws", draws), v("verifyBeacon", verify_beacon), v("revealAt", reveal_at),
-                 v("forcedBeacon", forced_beacon), v("watchBonds", watch_bonds), v("challengeUntil", challenge_until),
-                 v("challengeHold", challenge_hold), v("commitments", commitments), v("rivals", rivals),
-                 v("reportRivals", report_rivals), v("drawn", drawn), v("received", received), v("missing", missing),
-                 v("active", active), v("committed", committed), v("revealed", revealed), v("passes", passes),
-                 v("opened", opened), v("awaited", awaited), v("disputes", disputes), v("openDisputes", open_disputes),
-                 v("voided", voided), v("payments", payments), v("slashes", slashes))
+                 v("claimedContent", claimed_content), v("largest", largest), v("finalRoot", final_root),
+                 v("provedSince", proved_since), v("drawAt", draw_at), v("draws", draws),
+                 v("verifyBeacon", verify_beacon), v("revealAt", reveal_at), v("forcedBeacon", forced_beacon),
+                 v("watchBonds", watch_bonds), v("challengeUntil", challenge_until), v("challengeHold", challenge_hold),
+                 v("commitments", commitments), v("rivals", rivals), v("reportRivals", report_rivals),
+                 v("drawn", drawn), v("received", received), v("missing", missing), v("active", active),
+                 v("committed", committed), v("revealed", revealed), v("passes", passes), v("opened", opened),
+                 v("awaited", awaited), v("disputes", disputes), v("openDisputes", open_disputes), v("voided", voided),
+                 v("payments", payments), v("slashes", slashes))
 };
 inline constexpr std::uint32_t kMaxUnsettled = 2;  // claims of a seat: one is worked on while the other is verified
 

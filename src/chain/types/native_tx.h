@@ -158,9 +158,11 @@ struct WorkTerms {
     std::uint64_t tranche = 0;   // T: steps that are verified and paid for together, a multiple of k; 0: all
     std::uint32_t verifiers = 3;
     std::uint32_t samples = 20;  // segments per verifier, at most N / k
+    std::uint32_t largest = 0;   // in tolerance mode segments that move most, for each verifier besides; else 0
     std::uint32_t solvers = 1;   // seats
     QUERN_FIELDS(v("mode", mode), v("privacy", privacy), v("interval", interval), v("stride", stride),
-                 v("tranche", tranche), v("verifiers", verifiers), v("samples", samples), v("solvers", solvers))
+                 v("tranche", tranche), v("verifiers", verifiers), v("samples", samples), v("largest", largest),
+                 v("solvers", solvers))
 };
 struct MoneyTerms {
     static constexpr std::uint64_t kVersion = 1;
@@ -257,17 +259,18 @@ struct TaskCheckpointPayload {  // heartbeat; the loss is proven to lie in the s
 struct TaskProvePayload {
     static constexpr std::uint64_t kVersion = 1;
     std::uint64_t task = 0;
-    Hash32 history_root;               // over S_a, S_{a+u}, … S_b of the stretch of steps a + 1 to b
-    Hash32 history_content;            // compute::core::HistoryManifest: these roots and the checkpoints' content ids
-    Hash32 custody_content;            // compute::core::CustodyManifest; zero where the network has no custodians
-    Hash32 claimed_content;            // in tolerance mode the last data tensor, else zero (doc/tolerance.md)
-    std::vector<Hash32> initial_path;  // the claim's start root as leaf 0
+    Hash32 history_root;                 // over S_a, S_{a+u}, … S_b of the stretch of steps a + 1 to b
+    Hash32 history_content;              // compute::core::HistoryManifest: these roots and the checkpoints' content ids
+    Hash32 custody_content;              // compute::core::CustodyManifest; zero where the network has no custodians
+    Hash32 claimed_content;              // in tolerance mode the last data tensor, else zero (doc/tolerance.md)
+    std::vector<std::uint64_t> largest;  // and as many segments as the task wants that move most, ascending
+    std::vector<Hash32> initial_path;    // the claim's start root as leaf 0
     Hash32 final_root;
     std::vector<Hash32> final_path;  // as the last leaf
     std::uint32_t loss = 0;
     std::vector<Hash32> loss_path;
     QUERN_FIELDS(v("task", task), v("historyRoot", history_root), v("historyContent", history_content),
-                 v("custodyContent", custody_content), v("claimedContent", claimed_content),
+                 v("custodyContent", custody_content), v("claimedContent", claimed_content), v("largest", largest),
                  v("initialPath", initial_path), v("finalRoot", final_root), v("finalPath", final_path),
                  v("loss", loss), v("lossPath", loss_path))
 };

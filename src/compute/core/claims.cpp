@@ -42,8 +42,7 @@ Status check_history_challenge(const HistoryChallenge& challenge, const Hash32& 
 Expected<ProbeTarget> check_probe_challenge(const ProbeChallenge& challenge, const Hash32& claim,
                                             const ReportContext& report) {
     if (claim == challenge.tile_hash) return fail("challenge.equal_claim");
-    const std::vector<std::uint64_t> segments = draw_segments(
-        report.verify_beacon, report.verifier, segment_count(report.stretch.steps, report.interval), report.samples);
+    const std::vector<std::uint64_t>& segments = report.segments;
     const auto place = std::lower_bound(segments.begin(), segments.end(), challenge.segment);
     if (place == segments.end() || *place != challenge.segment || challenge.probe >= kProbesPerSegment)
         return fail("challenge.not_sampled");

@@ -63,9 +63,9 @@ struct ReportContext {
     chain::market::Stretch stretch;  // of its claim
     Hash32 verify_beacon;
     Address verifier;
-    Hash32 result_root;          // of the opened leaf
-    std::uint64_t interval = 0;  // k
-    std::uint64_t samples = 0;   // segments per verifier
+    Hash32 result_root;                   // of the opened leaf
+    std::uint64_t interval = 0;           // k
+    std::vector<std::uint64_t> segments;  // that its verifier replays
 };
 struct ProbeTarget {
     std::uint64_t step = 0;

@@ -126,6 +126,8 @@ Expected<TaskPlan> check_task_spec(const TaskSubmitPayload& spec, std::uint64_t 
         return fail("task.bad_verifiers", "1 to 16 verifiers");
     if (spec.work.samples == 0 || spec.work.samples > kMaxSamples)
         return fail("task.bad_samples", "1 to 1,024 segments each");
+    if (spec.work.largest > (claims_data(spec) ? std::min(kMaxLargest, kMaxSamples - spec.work.samples) : 0))
+        return fail("task.bad_largest", "in tolerance mode 16 segments at most, with the samples 1,024; else none");
     if (spec.money.price_cap.is_zero() || spec.money.price_cap.bit_length() > kMaxPriceBits)
         return fail("task.bad_price", "a price cap below 2^96 grains per work unit, not 0");
     if (spec.money.tax.bit_length() > kMaxPriceBits) return fail("task.bad_price", "a tax below 2^96 grains");

@@ -66,16 +66,44 @@ Status check_verdict(bool pass, const Hash32& rival_root) {
 }  // namespace
 
 std::vector<std::uint64_t> draw_segments(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segments,
-                                         std::uint64_t samples) {
-    const std::uint64_t count = std::min({segments, samples, std::uint64_t{kMaxSamples}});
+                                         std::uint64_t samples, std::span<const std::uint64_t> largest) {
+    const std::uint64_t others = segments - std::min<std::uint64_t>(largest.size(), segments);
+    const std::uint64_t count = std::min({others, samples, std::uint64_t{kMaxSamples}});
     std::set<std::uint64_t> chosen;
-    for (std::uint64_t top = segments - count; top < segments; ++top) {
+    for (std::uint64_t top = others - count; top < others; ++top) {
         const Hash32 hash =
             crypto::sha256({as_bytes("quern.segment"), verify_beacon.view(), verifier.view(), be64(top)});
         const std::uint64_t pick = word(hash, 0) % (top + 1);
         if (!chosen.insert(pick).second) chosen.insert(top);
     }
-    return {chosen.begin(), chosen.end()};
+    // Drawn are places among the others: of the n-th of them the segment is n and those named that are not behind it.
+    std::vector<std::uint64_t> drawn(largest.begin(), largest.end());
+    std::size_t named = 0;
+    for (const std::uint64_t place : chosen) {
+        while (named < largest.size() && largest[named] <= place + named) ++named;
+        drawn.push_back(place + named);
+    }
+    std::sort(drawn.begin(), drawn.end());
+    return drawn;
+}
+
+Status check_largest(std::span<const std::uint64_t> largest, std::uint64_t wanted, std::uint64_t segments) {
+    if (largest.size() != std::min(wanted, segments))
+        return fail("prove.largest", std::to_string(largest.size()) + " segments, wanted are " +
+                                         std::to_string(std::min(wanted, segments)));
+    if (std::adjacent_find(largest.begin(), largest.end(), std::greater_equal<>()) != largest.end())
+        return fail("prove.largest", "not ascending");
+    if (!largest.empty() && largest.back() >= segments)
+        return fail("prove.largest", "there is no segment " + std::to_string(largest.back()));
+    return {};
+}
+
+std::vector<std::uint64_t> segments_of(const chain::types::Task& task, const chain::types::Claim& claim,
+                                       const Address& verifier) {
+    const auto& work = task.spec.work;
+    const std::uint64_t steps = chain::market::stretch_of(task, claim.id.stretch).steps;
+    return draw_segments(claim.verify_beacon, verifier, segment_count(steps, work.interval), work.samples,
+                         claim.largest);
 }
 
 Probe draw_probe(const Hash32& verify_beacon, const Address& verifier, std::uint64_t segment, std::uint32_t probe,

@@ -21,11 +21,22 @@ using chain::types::Address;
 
 inline constexpr std::uint32_t kProbesPerSegment = 2;
 inline constexpr std::uint32_t kMaxSamples = 1U << 10;  // segments per verifier: a reveal stays below 70 KiB
+inline constexpr std::uint32_t kMaxLargest = 16;        // of these, those that a proof names
+inline constexpr std::uint32_t kUsualLargest = 4;       // that a submitter asks for who says nothing
 
-// `samples` distinct segments of 0..segments-1, ascending; all of them when samples >= segments. Uniform over the
-// subsets (Floyd's sampling), drawn from H(beacon, address).
+// `samples` distinct segments of 0..segments-1 beside those in `largest`, and these, ascending; all of them when there
+// are no more. Uniform over the subsets of the others (Floyd's sampling), drawn from H(beacon, address). `largest` is
+// as check_largest has it.
 [[nodiscard]] std::vector<std::uint64_t> draw_segments(const Hash32& verify_beacon, const Address& verifier,
-                                                       std::uint64_t segments, std::uint64_t samples);
+                                                       std::uint64_t segments, std::uint64_t samples,
+                                                       std::span<const std::uint64_t> largest = {});
+// Whether a proof names min(`wanted`, segments) segments, ascending and each once. Which ones move most the chain does
+// not know. Error prove.largest.
+[[nodiscard]] Status check_largest(std::span<const std::uint64_t> largest, std::uint64_t wanted,
+                                   std::uint64_t segments);
+// What a verifier of the claim replays.
+[[nodiscard]] std::vector<std::uint64_t> segments_of(const chain::types::Task& task, const chain::types::Claim& claim,
+                                                     const Address& verifier);
 
 // Probe `probe` of a segment: w = H(beacon, address, segment, probe) as 64-bit words;
 // step = first + w0 mod k, node = w1 mod node count of the step's program (input nodes included), tile = w2 mod tiles

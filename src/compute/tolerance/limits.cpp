@@ -20,7 +20,6 @@ using vm::tensor::arith::soft_sub;
 
 constexpr std::uint32_t kOne = 0x3f800000;
 constexpr std::uint32_t kSix = 0x40c00000;
-constexpr std::uint32_t kRoundingShare = 0x3a800000;  // 2^-10
 
 [[nodiscard]] constexpr std::uint32_t magnitude(std::uint32_t word) { return word & 0x7fffffffU; }
 [[nodiscard]] constexpr bool is_positive(std::uint32_t word) { return word > 0 && word < kInfinity; }
@@ -192,13 +191,6 @@ std::optional<Measure> refused_by(const Measured& measured, const Limits& limits
         measured[Measure::movement] < limits.least_movement)
         return Measure::movement;
     return std::nullopt;
-}
-
-bool is_true_movement(std::uint32_t said, const Measured& measured, const Limits& limits) {
-    const std::uint32_t movement = measured[Measure::movement];
-    if (order_of(said) == kInfinity || order_of(movement) == kInfinity) return false;
-    const std::uint32_t share = soft_add(limits.l2, kRoundingShare);
-    return within(magnitude(soft_sub(said, movement)), soft_mul(share, movement));
 }
 
 }  // namespace quern::compute::tolerance

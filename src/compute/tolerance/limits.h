@@ -108,8 +108,4 @@ struct ProfileSummary {
 // l2 bounds the angle.
 [[nodiscard]] std::optional<Measure> refused_by(const Measured& measured, const Limits& limits);
 
-// Whether what a solver says of a segment's movement can be true of a segment that was measured: the claimed checkpoint
-// is at most l2 * movement from the replay, so |said - movement| <= l2 * movement, with 2^-10 of it for rounding.
-[[nodiscard]] bool is_true_movement(std::uint32_t said, const Measured& measured, const Limits& limits);
-
 }  // namespace quern::compute::tolerance

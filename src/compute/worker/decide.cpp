@@ -407,11 +407,10 @@ private:
 
     // Whether the verifier was drawn for the segment of a step.
     [[nodiscard]] bool sampled(const Address& verifier, std::uint64_t step) const {
-        const auto stretch = chain::market::stretch_of(view_.live);
-        const std::uint64_t segments = core::segment_count(stretch.steps, task_.spec.work.interval);
-        const auto drawn = core::draw_segments(claim_.verify_beacon, verifier, segments, task_.spec.work.samples);
-        return std::binary_search(drawn.begin(), drawn.end(),
-                                  core::segment_of(step, task_.spec.work.interval, stretch.before));
+        const auto drawn = core::segments_of(task_, claim_, verifier);
+        return std::binary_search(
+            drawn.begin(), drawn.end(),
+            core::segment_of(step, task_.spec.work.interval, chain::market::stretch_of(view_.live).before));
     }
 
     [[nodiscard]] static Accusation history_accusation(const Finding& finding, std::uint32_t target) {

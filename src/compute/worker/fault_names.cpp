@@ -9,6 +9,7 @@ namespace {
 constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
     {"skip_work", Fault::skip_work},
     {"wrong_update", Fault::wrong_update},
+    {"large_update", Fault::large_update},
     {"flip_element", Fault::flip_element},
     {"wrong_slot", Fault::wrong_slot},
     {"wrong_init", Fault::wrong_init},
@@ -25,6 +26,7 @@ constexpr std::pair<std::string_view, Fault> kFaultNames[] = {
     {"wrong_choice", Fault::wrong_choice},
     {"silent_opening", Fault::silent_opening},
     {"bad_custody", Fault::bad_custody},
+    {"wrong_largest", Fault::wrong_largest},
 };
 
 }  // namespace

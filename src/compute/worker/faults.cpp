@@ -112,6 +112,8 @@ Alteration alteration(const FaultPlan& plan, const Program& program, const State
             return step >= chosen ? freeze_tensors(program, before) : Alteration{};
         case Fault::wrong_update:
             return step == chosen ? double_first_update(program, before) : Alteration{};
+        case Fault::large_update:
+            return step == chosen ? scale_updates(program, before, 64) : Alteration{};
         case Fault::flip_element:
         case Fault::false_accusation:
             return step == chosen ? flip_one_element(program, kFlippedBit) : Alteration{};

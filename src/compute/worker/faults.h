@@ -15,6 +15,7 @@ enum class Fault : std::uint8_t {
     // Solver's other histories, skip_work to interpolated.
     skip_work,         // solver: from `step` to the end no parameter or moment moves, only the counters do
     wrong_update,      // solver: in `step` the first parameter gets twice its update
+    large_update,      // solver: in `step` all parameters get 64 times their update
     flip_element,      // solver: in `step` one bit of one element of one matmul's output is flipped
     wrong_slot,        // solver: in `step` it reads a bit of the first parameter otherwise than it is
     wrong_init,        // solver: in step 1 it reads parameters half as large as those that the task begins with
@@ -31,6 +32,7 @@ enum class Fault : std::uint8_t {
     wrong_choice,       // verifier: opens the other one of its two sealed results than it has to
     silent_opening,     // verifier: never shows which of the two it had to open
     bad_custody,        // solver: its custody manifest names wrong fragments
+    wrong_largest,      // solver: as the segments that move most its proof names those behind them
 };
 
 struct FaultPlan {

@@ -10,7 +10,7 @@ namespace quern::compute::worker {
 std::uint64_t kept_spacing(const chain::types::TaskClaim& live, std::uint64_t done, const Keeping& keeping) {
     const auto& spec = live.task.spec;
     const std::uint64_t segments = core::segment_count(chain::market::stretch_of(live).steps, spec.work.interval);
-    const std::uint64_t drawn = std::uint64_t{spec.work.verifiers} * spec.work.samples;
+    const std::uint64_t drawn = std::uint64_t{spec.work.verifiers} * spec.work.samples + spec.work.largest;
     // Whether the way to a state, and to all that may be drawn, is short enough where every so many-th is kept.
     const auto in_time = [&](std::uint64_t spacing) {
         const std::uint64_t way = std::min(spacing, segments);
@@ -48,11 +48,9 @@ std::vector<KeptState> take_spare(const chain::types::TaskClaim& live, std::uint
 std::set<std::uint64_t> drawn_steps(const chain::types::TaskClaim& live) {
     const auto stretch = chain::market::stretch_of(live);
     const auto& spec = live.task.spec;
-    const std::uint64_t segments = core::segment_count(stretch.steps, spec.work.interval);
     std::set<std::uint64_t> steps;
     for (const auto& report : live.reports)
-        for (const std::uint64_t segment :
-             core::draw_segments(live.claim.verify_beacon, report.verifier, segments, spec.work.samples))
+        for (const std::uint64_t segment : core::segments_of(live.task, live.claim, report.verifier))
             steps.insert(stretch.before + segment * spec.work.interval);
     if (!live.reports.empty()) steps.insert({stretch.before, stretch.last() - spec.work.interval});
     return steps;

@@ -7,6 +7,7 @@
 
 #include "chain/market/delays.h"
 #include "compute/core/history.h"
+#include "compute/worker/largest_rows.h"
 #include "compute/worker/task_time.h"
 
 namespace quern::compute::worker {
@@ -49,10 +50,8 @@ public:
 
     ReplayPlan plan(const TaskClaim& live, const core::TaskPlan& steps) const override {
         const auto& [task, claim, reports, custody] = live;
-        const std::uint64_t segments =
-            core::segment_count(chain::market::stretch_of(live).steps, task.spec.work.interval);
         ReplayPlan plan;
-        plan.segments = core::draw_segments(claim.verify_beacon, address_, segments, task.spec.work.samples);
+        plan.segments = core::segments_of(task, claim, address_);
         plan.probes = probes_of(live, address_, steps);
         plan.own = plan.probes.size();
         // What peers must tell of these segments is on the way.
@@ -262,11 +261,14 @@ Status ReplayJobs::advance(Job& job, const Slice& slice) {
 Expected<bool> ReplayJobs::custody_checked(Job& job) {
     const auto& live = job.order.live;
     const CustodyRef custody = custody_of(*live);
-    if (!custody.exists()) return true;
+    if (!custody.exists() && live->task.spec.work.largest == 0) return true;
     if (job.custody == nullptr) {
         job.custody = std::make_unique<CustodyRun>(
             context_.connect(), context_.stopping,
-            [live, custody, &store = context_.inputs](NodeView& node, const CustodyLimits& all) -> Status {
+            [live, custody, &store = context_.inputs, backend = context_.options.backend, pool = context_.pool](
+                NodeView& node, const CustodyLimits& all) -> Status {
+                QUERN_CHECK(check_largest_rows(node, store, *live, {backend, pool.get(), all.cancellation}));
+                if (!custody.exists()) return {};
                 QUERN_TRY(const auto inputs, store.load(node, live->task));
                 const CustodyLimits limits = limits_of(inputs->programs.any(), all);
                 QUERN_TRY(const auto history, store.manifest(node, *live));

@@ -58,7 +58,7 @@ private:
         std::string said;            // why it stopped, in the log
         Workspace workspace;
         std::unique_ptr<Replay> replay;       // null: nothing (more) to run
-        std::unique_ptr<CustodyRun> custody;  // looks at the custody manifest; null: not begun, or over
+        std::unique_ptr<CustodyRun> custody;  // looks at what is beside the checkpoints; null: not begun, or over
         Replayed told;
         std::size_t own_probes = 0;
         const ReplayDuty* duty = nullptr;
@@ -71,7 +71,8 @@ private:
     [[nodiscard]] Status begin(Job& job);
     [[nodiscard]] Status advance(Job& job, const Slice& slice);
     [[nodiscard]] Status finish(Job& job);
-    // Whether the claim's custody manifest is right, where it has custodians; false while that is looked at.
+    // Whether the claim's custody manifest is right, where it has custodians, and the segments that it says move most,
+    // where it has to name some; false while that is looked at.
     [[nodiscard]] Expected<bool> custody_checked(Job& job);
     // Blames the data, when that is what is wrong; else the job is tried again, and goes on where it waits for data
     // that is on its way.

@@ -85,14 +85,18 @@ Status TolerantSteps::replay(vm::tensor::State& state, std::uint64_t judging_ste
     return {};
 }
 
-Status TolerantSteps::judge(vm::tensor::State& state, std::uint64_t step) {
+// Of the segment that the state is in: the row that the judging step will read, whatever it counts.
+Status TolerantSteps::write_row(const vm::tensor::State& state) {
     const auto& judged = task_.programs;
-    // The row that the program will read, whatever it counts.
     const std::uint64_t number = state[judged.segment_slot()].words[0];
     if (number >= judged.rows) return fail("tolerance.bad_first_state", "row " + std::to_string(number));
     Bytes row(rows_.row_bytes());
     QUERN_CHECK(judged.layout.write_row(state, row));
-    QUERN_CHECK(rows_.write(number, row));
+    return rows_.write(number, row);
+}
+
+Status TolerantSteps::judge(vm::tensor::State& state, std::uint64_t step) {
+    QUERN_CHECK(write_row(state));
     if (!segment_is_fast_) return run_canonical(state, step);
     if (!checked_ || rng_.below(check_segments_) == 0) return check(state, step);
     // As if the replay gave what was claimed: so it ends in the claim, unless the movement is out of bounds.
@@ -102,7 +106,7 @@ Status TolerantSteps::judge(vm::tensor::State& state, std::uint64_t step) {
 
 Status TolerantSteps::check(vm::tensor::State& state, std::uint64_t step) {
     const auto& classes = task_.programs.classes;
-    const vm::tensor::State claimed = std::move(state);
+    vm::tensor::State claimed = std::move(state);
     about_to_write();
     state = std::move(start_);
     QUERN_CHECK(replay(state, step));
@@ -111,8 +115,14 @@ Status TolerantSteps::check(vm::tensor::State& state, std::uint64_t step) {
     for (std::size_t slot = 0; slot < classes.size() && why.empty(); ++slot)
         if (classes[slot] == tolerance::distance::Class::exact && state[slot] != claimed[slot])
             why = "is exact and differs: " + programs_.programs[0].slots[slot].name;
+    claimed = state;  // what the claim is held against; nobody asks any more what it was
     QUERN_CHECK(run_canonical(state, step));
-    if (why.empty() && !accepted(state)) why = "is not within the task's limits";
+    if (!accepted(state)) {
+        why = "is not within the task's limits";
+        state = std::move(claimed);
+        QUERN_CHECK(write_row(state));
+        QUERN_CHECK(run_canonical(state, step));
+    }
     if (why.empty()) return {};
     log::warning(
         Category::solver,

@@ -2,9 +2,11 @@
 // row, and the judging step in the canonical arithmetic, after which the state is what any verifier comes to. A claim
 // is checked by a canonical replay before anything follows from it: each one, or with `check_segments` n the first and
 // one of n by chance. Where a replay refuses a claim, or differs in an exact slot, the canonical result takes its
-// place, and the rest is trained canonically. So a solver whose machine is too far from the replay, or whose task has
-// limits that nobody meets, is slow and not slashed. Who leaves segments unchecked trusts the submitter's program: one
-// that magnifies rounding in a step of its choice leads to a claim that verifiers refuse.
+// place, in the row as well, and the rest is trained canonically. So each row is what the state after its segment
+// holds, as verifiers ask for where they replay the segments that move most (largest_rows.h). So a solver whose machine
+// is too far from the replay, or whose task has limits that nobody meets, is slow and not slashed. Who leaves segments
+// unchecked trusts the submitter's program: one that magnifies rounding in a step of its choice leads to a claim that
+// verifiers refuse.
 //
 // Instead of StepRunner, for one training; used by one thread.
 #pragma once
@@ -62,6 +64,7 @@ private:
     [[nodiscard]] Status judge(vm::tensor::State& state, std::uint64_t step);
     [[nodiscard]] Status replay(vm::tensor::State& state, std::uint64_t judging_step);
     [[nodiscard]] Status check(vm::tensor::State& state, std::uint64_t step);
+    [[nodiscard]] Status write_row(const vm::tensor::State& state);
     [[nodiscard]] Status run_canonical(vm::tensor::State& state, std::uint64_t step);
     void about_to_write();
     // Whether every segment so far ended in what was claimed.

@@ -8,6 +8,7 @@
 #include "chain/market/delays.h"
 #include "compute/core/task_spec.h"
 #include "compute/program/held_out.h"
+#include "compute/worker/largest_rows.h"
 #include "compute/worker/task_time.h"
 #include "crypto/merkle.h"
 
@@ -477,9 +478,7 @@ Status TrainingJobs::finish(Training& training) {
     payload.history_root = core::history_root(training.roots);
     payload.history_content = content;
     payload.custody_content = *kept;
-    if (core::claims_data(task.spec)) {
-        QUERN_TRY(payload.claimed_content, put_rows(training));
-    }
+    if (core::claims_data(task.spec)) QUERN_CHECK(claim_rows(training, payload));
     payload.initial_path = core::history_path(training.roots, 0);
     payload.final_root = training.roots.back();
     payload.final_path = core::history_path(training.roots, training.roots.size() - 1);
@@ -500,14 +499,30 @@ Status TrainingJobs::finish(Training& training) {
 }
 
 // Of one that is complete since before, nothing but the file is there.
-Expected<Hash32> TrainingJobs::put_rows(const Training& training) {
+Status TrainingJobs::claim_rows(Training& training, chain::types::TaskProvePayload& proof) {
     const TaskClaim& live = *training.order.live;
-    if (training.tolerant != nullptr) return training.tolerant->rows().put(*context_.node);
     QUERN_TRY(const auto plan, core::TaskPlan::decode(live.task.spec.plan));
     const std::uint64_t bytes = vm::tensor::data_bytes(plan.header().data.back());
     QUERN_TRY(const auto rows,
               ClaimedRows::open(rows_path(training.workspace, live.claim.id.stretch), bytes, bytes, false));
-    return rows.put(*context_.node);
+    QUERN_TRY(proof.claimed_content, rows.put(*context_.node));
+    if (live.task.spec.work.largest == 0) return {};
+    // Room for the states of this.
+    training.publisher.reset();
+    training.runner.reset();
+    training.tolerant.reset();
+    training.fast_room.reset();
+    training.state.clear();
+    const CheckpointRecord& first = training.saved.checkpoints.front();
+    QUERN_TRY(proof.largest,
+              own_largest_rows(*context_.node, context_.inputs, live, {first.content, first.state_root}, rows,
+                               {context_.options.backend, context_.pool.get(), &context_.stopping}));
+    if (context_.options.fault.fault != Fault::wrong_largest) return {};
+    const std::uint64_t segments =
+        core::segment_count(chain::market::stretch_of(live).steps, live.task.spec.work.interval);
+    for (std::uint64_t& segment : proof.largest) segment = (segment + 1) % segments;
+    std::sort(proof.largest.begin(), proof.largest.end());
+    return {};
 }
 
 Expected<std::optional<Hash32>> TrainingJobs::custody_manifest(Training& training, const Hash32& history,

@@ -116,8 +116,8 @@ private:
     [[nodiscard]] Status train(Training& training, const Slice& slice);
     [[nodiscard]] Status publish(Training& training);
     [[nodiscard]] Status finish(Training& training);
-    // What the solver claims in tolerance mode, put into the store: its content id.
-    [[nodiscard]] Expected<Hash32> put_rows(const Training& training);
+    // What the solver claims in tolerance mode, put into the store, and the segments that move most by it.
+    [[nodiscard]] Status claim_rows(Training& training, chain::types::TaskProvePayload& proof);
     // The custody manifest of the history; nullopt while its fragments are made. Zero where there are no custodians.
     [[nodiscard]] Expected<std::optional<Hash32>> custody_manifest(Training& training, const Hash32& history,
                                                                    core::HistoryManifest manifest);

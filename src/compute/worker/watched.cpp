@@ -31,12 +31,8 @@ Hash32 result_root_of(const VerifierReport& report, std::span<const Hash32> prob
 }
 
 std::vector<core::Probe> probes_of(const TaskClaim& live, const Address& verifier, const core::TaskPlan& plan) {
-    const auto& spec = live.task.spec;
-    const Hash32& beacon = live.claim.verify_beacon;
-    const auto stretch = chain::market::stretch_of(live);
-    const auto drawn = core::draw_segments(beacon, verifier, core::segment_count(stretch.steps, spec.work.interval),
-                                           spec.work.samples);
-    return core::draw_probes(beacon, verifier, drawn, spec.work.interval, plan, stretch.before);
+    return core::draw_probes(live.claim.verify_beacon, verifier, core::segments_of(live.task, live.claim, verifier),
+                             live.task.spec.work.interval, plan, chain::market::stretch_of(live).before);
 }
 
 std::vector<NumberedProbe> numbered_probes_of(const TaskClaim& live, const Address& verifier,
@@ -49,9 +45,7 @@ std::vector<NumberedProbe> numbered_probes_of(const TaskClaim& live, const Addre
 std::vector<NumberedProbe> peer_probes(const TaskClaim& live, const Address& verifier, const Address& peer,
                                        const core::TaskPlan& plan) {
     if (peer == verifier) return {};
-    const auto& work = live.task.spec.work;
-    const std::uint64_t segments = core::segment_count(chain::market::stretch_of(live).steps, work.interval);
-    const auto own = core::draw_segments(live.claim.verify_beacon, verifier, segments, work.samples);
+    const auto own = core::segments_of(live.task, live.claim, verifier);
     auto shared = numbered_probes_of(live, peer, plan);
     std::erase_if(shared, [&](const NumberedProbe& each) {
         return !std::binary_search(own.begin(), own.end(), each.probe.segment);

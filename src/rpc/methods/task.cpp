@@ -76,6 +76,7 @@ json::Value pool_json(const types::TaskSubmitPayload& spec, const types::Address
                                 {"tranche", spec.work.tranche},
                                 {"verifiers", spec.work.verifiers},
                                 {"samples", spec.work.samples},
+                                {"largest", spec.work.largest},
                                 {"memoryMib", spec.classes.memory_mib},
                                 {"speedClass", spec.classes.speed},
                                 {"bandwidthClass", spec.classes.bandwidth},

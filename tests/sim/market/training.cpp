@@ -61,7 +61,7 @@ core::DisputeParty Training::party(const TaskClaim& live, const History& history
 }
 
 std::vector<std::uint64_t> Training::drawn(const TaskClaim& live, const types::Address& verifier) const {
-    return core::draw_segments(live.claim.verify_beacon, verifier, segments_, live.task.spec.work.samples);
+    return core::segments_of(live.task, live.claim, verifier);
 }
 
 bool Training::is_public(const core::Probe& probe) const {

@@ -35,7 +35,8 @@ protected:
     // Of a solver of `spec`: 1,000 γ, or twice the reward at the price cap, or that of which 65 % pay γ and all fees.
     [[nodiscard]] Uint256 solver_lock() const {
         const auto plan = core::TaskPlan::decode(spec.plan)->planned(spec.work.interval, spec.work.stride);
-        const Uint256 samples = std::min<std::uint64_t>(spec.work.samples, plan.steps / plan.interval);
+        const Uint256 samples =
+            std::min<std::uint64_t>(spec.work.samples + spec.work.largest, plan.steps / plan.interval);
         const Uint256 fee = spec.money.price_cap * plan.segment * samples * Uint256(6) / Uint256(5);
         const Uint256 found = (fee * Uint256(spec.work.verifiers) + Uint256(10)) * Uint256(100);
         return std::max(

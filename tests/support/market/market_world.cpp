@@ -4,6 +4,7 @@
 #include "crypto/merkle.h"
 
 #include <bit>
+#include <numeric>
 
 #include "chain/exec/invariants/invariants.h"
 #include "chain/exec/outlay.h"
@@ -159,8 +160,7 @@ ReportData make_report(const TaskClaim& live, const types::Address& verifier, co
     const auto& [task, claim, reports, custody] = live;
     ReportData report;
     const auto stretch = market::stretch_of(live);
-    const std::uint64_t segments = core::segment_count(stretch.steps, task.spec.work.interval);
-    const auto drawn = core::draw_segments(claim.verify_beacon, verifier, segments, task.spec.work.samples);
+    const auto drawn = core::segments_of(task, claim, verifier);
     report.probes = core::draw_probes(claim.verify_beacon, verifier, drawn, task.spec.work.interval,
                                       history.programs->plan, stretch.before);
     std::vector<core::ProbeResult> results;
@@ -567,6 +567,9 @@ types::TaskProvePayload proof_of(const types::Task& task, const History& history
         crypto::sha256(as_bytes(stretch == 0 ? "history" : "history of " + std::to_string(stretch)));
     if (task.custodians != 0) payload.custody_content = crypto::sha256(as_bytes("manifest"));
     if (core::claims_data(task.spec)) payload.claimed_content = crypto::sha256(as_bytes("claimed"));
+    payload.largest.resize(
+        std::min<std::uint64_t>(task.spec.work.largest, market::segment_count(steps.steps, task.spec.work.interval)));
+    std::iota(payload.largest.begin(), payload.largest.end(), 0);
     payload.initial_path = core::history_path(roots, 0);
     payload.final_root = roots.back();
     payload.final_path = core::history_path(roots, roots.size() - 1);

@@ -111,7 +111,7 @@ Expected<core::ProbeTarget> probe_in(const LoadedClaim& live, const types::Verif
     about.verifier = report.verifier;
     about.result_root = result_root;
     about.interval = task.spec.work.interval;
-    about.samples = task.spec.work.samples;
+    about.segments = core::segments_of(task, claim, report.verifier);
     return core::check_probe_challenge(opening, data.claim, about);
 }
 

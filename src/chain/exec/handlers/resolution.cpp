@@ -100,13 +100,6 @@ Status release_rival(Context& context, const types::Dispute& dispute) {
     return unlock_bond(context, dispute.claim.task, dispute.rival_role, dispute.rival, dispute.rival_locked);
 }
 
-// Of the claim's history, those that a verifier of its draw replays.
-std::vector<std::uint64_t> drawn_segments(const LoadedClaim& live, const types::Address& verifier) {
-    const auto& work = live.task.spec.work;
-    return core::draw_segments(live.claim.verify_beacon, verifier,
-                               market::segment_count(market::stretch_of(live).steps, work.interval), work.samples);
-}
-
 // Whether a defender that lost answers for it. A PASS claims the segments that its verifier was drawn for, and no
 // others; until the game has come to a stride, losing means that the verifier did not even show whose history it
 // passed.
@@ -114,7 +107,7 @@ bool answers_for(const LoadedClaim& live, const types::Dispute& dispute, const c
     const std::uint64_t step = core::disputed_from(game);
     if (!core::is_pass_target(dispute.target) || step == 0) return true;
     const auto& spec = live.task.spec;
-    const auto drawn = drawn_segments(live, dispute.defender);
+    const auto drawn = core::segments_of(live.task, live.claim, dispute.defender);
     return std::binary_search(drawn.begin(), drawn.end(),
                               core::segment_of(step, spec.work.interval, market::stretch_of(live).before));
 }
@@ -386,9 +379,9 @@ AboutProbe is_about(const core::Game& game, const std::vector<core::Probe>& prob
 Status correct_probe_games(Context& context, LoadedClaim& live, const types::VerifierReport& report,
                            const core::OpenedChoice& choice) {
     QUERN_TRY(const auto plan, core::TaskPlan::decode(live.task.spec.plan));
-    const auto probes =
-        core::draw_probes(live.claim.verify_beacon, report.verifier, drawn_segments(live, report.verifier),
-                          live.task.spec.work.interval, plan, market::stretch_of(live).before);
+    const auto probes = core::draw_probes(live.claim.verify_beacon, report.verifier,
+                                          core::segments_of(live.task, live.claim, report.verifier),
+                                          live.task.spec.work.interval, plan, market::stretch_of(live).before);
     QUERN_TRY(auto open, open_disputes(context, live.claim));
     for (auto& dispute : open) {
         if (!core::is_probe_target(dispute.target) || core::target_report(dispute.target) != report.place) continue;

@@ -12,6 +12,7 @@
 #include "compute/core/profiling.h"
 #include "compute/core/task_imports.h"
 #include "compute/core/task_spec.h"
+#include "compute/core/verification_report.h"
 #include "crypto/merkle.h"
 #include "vm/tensor/tensor.h"
 
@@ -328,6 +329,8 @@ auto Handler<NativeKind::task_prove>::check_state(const Context& context, const 
     if (core::claims_data(spec) == data.claimed_content.is_zero())
         return fail("prove.claimed_content", core::claims_data(spec) ? "in tolerance mode a proof names the checkpoints"
                                                                      : "the task names all its data");
+    QUERN_CHECK(
+        core::check_largest(data.largest, spec.work.largest, market::segment_count(stretch.steps, spec.work.interval)));
     // The proof may take the place of the last heartbeat.
     if (claim.step + spec.work.interval < stretch.last())
         return fail("task.wrong_step", "at " + std::to_string(claim.step) + " of " + std::to_string(stretch.last()));
@@ -356,6 +359,7 @@ Status Handler<NativeKind::task_prove>::apply(Context& context, const Payload& d
     claim.history_content = data.history_content;
     claim.custody_content = data.custody_content;
     claim.claimed_content = data.claimed_content;
+    claim.largest = data.largest;
     claim.final_root = data.final_root;
     claim.proved_since = context.market_ms;
     await_draw(context, claim, "proved");

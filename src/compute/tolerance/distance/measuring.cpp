@@ -56,15 +56,19 @@ Value ratio(Builder& b, Value error, Value base) {
 struct Norms {
     Value scale;     // the largest |r - p|, 2^-126 at least
     Value movement;  // the sum of ((r - p) / scale)^2
-    Value l2;
+    Value l2;        // invalid of movement_of()
 };
-Norms norms_of(Builder& b, const Group& group) {
+Norms movement_of(Builder& b, const Group& group) {
     Norms norms;
     const auto moved = [&](const Compared& each) { return largest_of(b, b.sub(each.replayed, each.previous)); };
     const Value largest = total(b, group, moved, &Builder::max);
     norms.scale = b.max(largest, b.constant(kSmallest));
     const auto way = [&](const Compared& each) { return squares(b, b.sub(each.replayed, each.previous), norms.scale); };
     norms.movement = total(b, group, way, &Builder::add);
+    return norms;
+}
+Norms norms_of(Builder& b, const Group& group) {
+    Norms norms = movement_of(b, group);
     const auto error = [&](const Compared& each) {
         return squares(b, b.sub(each.claimed, each.replayed), norms.scale);
     };
@@ -96,6 +100,8 @@ Value loose_of(Builder& b, const Group& group, const Norms& norms) {
     const Value relative = b.div(total(b, group, way, &Builder::max), norms.scale);
     return b.add(relative, b.mul(norms.movement, b.constant(0.0F)));
 }
+
+Value length_of(Builder& b, const Norms& norms) { return b.mul(norms.scale, b.sqrt(norms.movement)); }
 
 // Of a slot of the rest: its movement may be small by chance, so its size counts as well.
 Value rest_of(Builder& b, const Compared& slot) {
@@ -147,10 +153,14 @@ Measures build_measures(Builder& b, const Program& training, std::span<const Cla
     of(Measure::rest) = rest;
     of(Measure::exact) = exact;
     of(Measure::linf) = linf_of(b, parameters, norms);
-    of(Measure::movement) = b.mul(norms.scale, b.sqrt(norms.movement));
+    of(Measure::movement) = length_of(b, norms);
     of(Measure::cosine) = cosine_of(b, parameters, norms);
     if (!loose.empty()) of(Measure::loose) = loose_of(b, loose, norms);
     return measures;
+}
+
+Value build_movement(Builder& b, std::span<const Compared> parameters) {
+    return length_of(b, movement_of(b, {parameters.begin(), parameters.end()}));
 }
 
 Expected<Program> with_slots(const Program& training, std::vector<Slot> slots, std::vector<vm::tensor::DataSet> data) {

@@ -38,6 +38,9 @@ using Measures = std::array<program::Value, kMeasures>;
 [[nodiscard]] Measures build_measures(program::Builder& b, const vm::tensor::Program& training,
                                       std::span<const Class> classes, std::span<const Compared> slots);
 
+// The measure `movement` alone, of the parameters: `replayed` and `previous` of each, in the order of their slots.
+[[nodiscard]] program::Value build_movement(program::Builder& b, std::span<const Compared> parameters);
+
 // The training over more slots, of which its own are the first, and over more data: its nodes, and behind them one for
 // each new slot, which keeps it. Errors: program.*.
 [[nodiscard]] Expected<vm::tensor::Program> with_slots(const vm::tensor::Program& training,

@@ -513,9 +513,7 @@ private:
         const auto& task = live.task;
         const auto& claim = live.claim;
         const auto stretch = market::stretch_of(live);
-        const auto drawn =
-            core::draw_segments(claim.verify_beacon, verifier,
-                                core::segment_count(stretch.steps, task.spec.work.interval), task.spec.work.samples);
+        const auto drawn = core::segments_of(task, claim, verifier);
         return std::binary_search(drawn.begin(), drawn.end(),
                                   core::segment_of(step, task.spec.work.interval, stretch.before));
     }

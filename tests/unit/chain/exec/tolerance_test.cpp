@@ -42,6 +42,52 @@ TEST_F(Tolerance, a_proof_brings_what_is_claimed) {
     EXPECT_EQ(core::data_roots_of(world.task(id).spec, world.claim(id)).back(), claimed);
 }
 
+TEST_F(Tolerance, a_proof_names_as_many_segments_as_the_task_wants) {
+    spec.work.largest = 1;
+    const auto id = reach(ClaimState::working, truth);
+    for (const std::uint64_t step : {2U, 4U})
+        expect_ok(world.one(kSolver, NativeKind::task_checkpoint, checkpoint_of(world.task(id), truth, step)));
+    auto proof = proof_of(world.task(id), truth);
+    for (const std::vector<std::uint64_t>& bad : {std::vector<std::uint64_t>{}, {0, 1}, {kSteps / kInterval}}) {
+        proof.largest = bad;
+        EXPECT_EQ(name(world.one(kSolver, NativeKind::task_prove, proof)), "prove.largest");
+    }
+    proof.largest = {1};
+    expect_ok(world.one(kSolver, NativeKind::task_prove, proof));
+    EXPECT_EQ(world.claim(id).largest, proof.largest);
+}
+
+TEST_F(Tolerance, only_its_tasks_want_the_largest_segments) {
+    spec.work.largest = core::kMaxLargest;
+    expect_ok(world.one(kSubmitter, NativeKind::task_submit, spec));
+    spec.work.largest = core::kMaxLargest + 1;
+    EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_submit, spec)), "task.bad_largest");
+    spec.work.largest = core::kMaxLargest;
+    spec.work.samples = core::kMaxSamples - core::kMaxLargest + 1;
+    EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_submit, spec)), "task.bad_largest");
+    spec = tiny_spec(kSteps, kInterval);
+    spec.work.largest = 1;
+    EXPECT_EQ(name(world.one(kSubmitter, NativeKind::task_submit, spec)), "task.bad_largest");
+}
+
+// Though the beacon alone would not have drawn it for that verifier.
+TEST_F(Tolerance, a_pass_of_a_wrong_segment_that_was_named_costs_the_verifier) {
+    spec.work.samples = 1;
+    spec.work.largest = 1;
+    // `wrong` is so in its second segment.
+    const auto id = reach(ClaimState::challenge, wrong);
+    const auto reports = world.reports(id);
+    const auto other = std::find_if(reports.begin(), reports.end(), [&](const types::VerifierReport& report) {
+        return core::draw_segments(world.claim(id).verify_beacon, report.verifier, kSteps / kInterval, 1).front() == 0;
+    });
+    ASSERT_NE(other, reports.end());
+    const auto dispute =
+        challenge(id, kWhistleblower, core::kPassTarget + other->place, truth.root, history_opening(truth));
+    play_out(dispute, party_of(world.live(id), wrong), party_of(world.live(id), truth));
+    EXPECT_EQ(world.dispute(dispute).winner, types::DisputeWinner::rival);
+    EXPECT_EQ(world.task(id).slashes.at(0).reason, "passed_wrong_result");
+}
+
 TEST_F(Tolerance, an_exact_task_takes_no_other_data) {
     spec = tiny_spec(kSteps, kInterval);
     const auto id = reach(ClaimState::working, truth);

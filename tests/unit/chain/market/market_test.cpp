@@ -57,6 +57,11 @@ TEST(Escrow, adds_up_by_the_equation) {
     EXPECT_EQ(escrow->verifier_fee, Uint256(4 * 30 * 11 * 7 * 6 / 5));
     EXPECT_EQ(escrow->verifier_fees, Uint256(3 * (4 * 30 * 11 * 7 * 6 / 5)));
     EXPECT_EQ(escrow->total, escrow->reward + escrow->verifier_fees + Uint256(1050));
+    // The largest segments count as samples do, those that move most as those that the beacon draws.
+    types::Task task = sample_task();
+    task.spec.work.largest = 3;
+    EXPECT_EQ(sampled_segments(work_of(task)), 7U);
+    EXPECT_EQ(verifier_fee(task, 0), Uint256(7 * 30 * 11 * 7 * 6 / 5));
     // More samples than segments cost as much as all segments.
     EXPECT_EQ(sampled_segments({even(300, 30, 9, 2), 3, 20}), 10U);
     EXPECT_EQ(*verifier_fee({even(300, 30, 9, 2), 3, 20}, 5), Uint256(300 * 11 * 6));
@@ -114,7 +119,8 @@ TEST(Storage, deposits_count_at_least_what_the_largest_objects_take) {
     EXPECT_LE(largest<types::TaskBid>(), kBidBytes);
     const std::size_t money = 2 * largest<types::Payment>() + largest<types::SlashRecord>();
     EXPECT_LE(largest<types::TaskProfiler>() + money, kProfilerBytes);
-    EXPECT_LE(largest<types::Claim>() + money, kClaimBytes);
+    // With the segments that it names, whose numbers are below 2^20.
+    EXPECT_LE(largest<types::Claim>() + money + 2 + 16 * 4, kClaimBytes);
     EXPECT_LE(largest<types::VerifierReport>() + money, kReportBytes);
     EXPECT_LE(largest<types::ChallengeCommitment>(), kChallengeBytes);
     types::Custody custody;

@@ -1,7 +1,9 @@
 // Histories, verification reports and challenges of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "compute/core/claims.h"
@@ -138,6 +140,43 @@ TEST(Segments, AreDistinctSortedAndAllWhenAskedForAll) {
     EXPECT_NE(draw_segments(beacon, address_of(1), 100, 10), draw_segments(hash_of(2), address_of(1), 100, 10));
 }
 
+TEST(Segments, HoldThoseThatWereNamedAndAreDrawnEvenlyFromTheOthers) {
+    const std::vector<std::uint64_t> largest{0, 3, 4, 11, 19};
+    std::vector<int> hits(20, 0);
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+        const auto drawn = draw_segments(hash_of(i), address_of(3), 20, 3, largest);
+        ASSERT_EQ(drawn.size(), 8U);
+        ASSERT_TRUE(std::is_sorted(drawn.begin(), drawn.end()));
+        ASSERT_TRUE(std::includes(drawn.begin(), drawn.end(), largest.begin(), largest.end()));
+        for (const std::uint64_t segment : drawn) ++hits.at(segment);
+    }
+    for (std::uint64_t i = 0; i < 20; ++i) {  // 3 of 15, 2,000 times: 400 expected, deviation below 18
+        if (std::binary_search(largest.begin(), largest.end(), i)) continue;
+        EXPECT_GT(hits[i], 310) << i;
+        EXPECT_LT(hits[i], 490) << i;
+    }
+    // All where there are no more than are asked for.
+    std::vector<std::uint64_t> all(20);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(draw_segments(hash_of(1), address_of(3), 20, 15, largest), all);
+    EXPECT_EQ(draw_segments(hash_of(1), address_of(3), 20, 99, largest), all);
+    EXPECT_EQ(draw_segments(hash_of(1), address_of(3), 20, 1, all), all);
+}
+
+TEST(Segments, ThatAProofNamesAreAsManyAsWantedAscendingAndThere) {
+    using List = std::vector<std::uint64_t>;
+    const auto check = [](const List& largest, std::uint64_t wanted, std::uint64_t segments) {
+        const Status status = check_largest(largest, wanted, segments);
+        return std::string(status ? "" : status.error().name);
+    };
+    EXPECT_EQ(check({}, 0, 9), "");
+    EXPECT_EQ(check({1, 4, 8}, 3, 9), "");
+    EXPECT_EQ(check({0, 1}, 16, 2), "") << "more than there are";
+    for (const List& bad : {List{}, List{1, 4}, List{1, 4, 8, 7}, List{1, 1, 4}, List{4, 1, 8}, List{1, 4, 9}})
+        EXPECT_EQ(check(bad, 3, 9), "prove.largest");
+    EXPECT_EQ(check({1}, 0, 9), "prove.largest");
+}
+
 TEST(Segments, AreDrawnEvenly) {
     std::vector<int> hits(20, 0);
     for (std::uint64_t i = 0; i < 2000; ++i)
@@ -179,7 +218,6 @@ struct ReportFixture {
     Hash32 beacon = hash_of(5);
     Address verifier = address_of(7);
     std::uint64_t interval = 4;
-    std::uint64_t samples = 3;
     std::vector<std::uint64_t> segments = draw_segments(beacon, verifier, 10, 3);
     TaskPlan plan = *TaskPlan::make({{vm::tensor::program_root(program), program.header}}, plain_body(40));
     std::vector<Probe> probes = draw_probes(beacon, verifier, segments, interval, plan);
@@ -195,7 +233,7 @@ struct ReportFixture {
         }
     }
     [[nodiscard]] ReportContext context(const Hash32& result_root) const {
-        return {&plan, {0, plan.steps()}, beacon, verifier, result_root, interval, samples};
+        return {&plan, {0, plan.steps()}, beacon, verifier, result_root, interval, segments};
     }
 };
 

@@ -298,15 +298,5 @@ TEST(Limits, are_seven_words_in_their_order) {
     EXPECT_EQ(error_of(encode_limits(none)), "none");
 }
 
-TEST(Limits, a_movement_that_cannot_be_the_segments_is_told) {
-    const Limits limits{word(1e-2F), 0, 0, 0, 0, 0, 0};
-    const Measured segment = measured(0, 2.0F);
-    for (const float true_one : {2.0F, 2.019F, 1.981F}) EXPECT_TRUE(is_true_movement(word(true_one), segment, limits));
-    for (const float lie : {1.97F, 2.03F, 0.0F, -2.0F, kMost})
-        EXPECT_FALSE(is_true_movement(word(lie), segment, limits));
-    EXPECT_FALSE(is_true_movement(kNan, segment, limits));
-    EXPECT_FALSE(is_true_movement(word(2.0F), constant_profile(kNan)[0], limits));
-}
-
 }  // namespace
 }  // namespace quern::compute::tolerance

@@ -8,6 +8,7 @@
 #include "compute/core/task_spec.h"
 #include "compute/program/state_file.h"
 #include "compute/tolerance/judge/judge_program.h"
+#include "compute/worker/largest_rows.h"
 #include "compute/worker/replay.h"
 #include "compute/worker/task_time.h"
 #include "compute/worker/training_jobs.h"
@@ -89,6 +90,7 @@ protected:
         task.spec.work.mode = chain::types::TaskMode::tolerance;
         task.spec.work.stride = kSteps + 1;
         task.spec.init_root = tensor::state_root(init);
+        task.spec.work.largest = largest;
         task.spec.windows.heartbeat_s = task.spec.windows.verify_s = 1'000'000;
         task.state = TaskState::running;
         chain::market::set_plan(task, programs->plan.planned(kSteps + 1, kSteps + 1));
@@ -125,6 +127,7 @@ protected:
         live.claim.history_root = trained.proof->history_root;
         live.claim.history_content = trained.proof->history_content;
         live.claim.claimed_content = trained.proof->claimed_content;
+        live.claim.largest = trained.proof->largest;
         return live;
     }
     // Of all segments, by who has seen nothing yet; the first difference.
@@ -135,6 +138,11 @@ protected:
         while (!replay->checkpoints_checked()) QUERN_CHECK(replay->check_checkpoints(Slice(context, 600'000)));
         QUERN_CHECK(replay->advance(Slice(context, 600'000)));
         return replay->first_difference();
+    }
+    [[nodiscard]] std::string check_largest(const TaskClaim& live) {
+        const Status checked =
+            check_largest_rows(*context.node, inputs, live, {options.backend, context.pool.get(), &context.stopping});
+        return std::string(checked ? "" : checked.error().name);
     }
     // The last state as it is in the store.
     [[nodiscard]] State last_state() {
@@ -157,6 +165,7 @@ protected:
     Roughness roughness;
     std::size_t fast_steps = 0;
     std::uint32_t first_segment = 0;
+    std::uint32_t largest = 0;  // that the task wants named; set before its limits
     Contents contents;
     WorkerOptions options;
     const SystemClock clock;
@@ -428,6 +437,105 @@ TEST_F(TolerantTraining, goes_on_after_a_restart_with_the_rows_that_it_has_writt
     ASSERT_NE(trained.proof, nullptr);
     EXPECT_EQ(trained.proof->claimed_content, claimed);
     EXPECT_EQ(*replay(proved()), 0U);
+}
+
+// A verifier comes to the segments that the solver has named, whatever its own arithmetic is.
+TEST_F(TolerantTraining, names_the_segments_that_move_most_and_a_verifier_comes_to_them) {
+    largest = 3;
+    set_limits(kWide);
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    ASSERT_EQ(trained.proof->largest.size(), 3U);
+    EXPECT_EQ(check_largest(proved()), "");
+    TaskClaim live = proved();
+    const auto segments = core::segments_of(live.task, live.claim, {});
+    EXPECT_TRUE(std::includes(segments.begin(), segments.end(), live.claim.largest.begin(), live.claim.largest.end()));
+    // Others it does not let pass.
+    const std::vector<std::uint64_t> first{0, 1, 2};
+    live.claim.largest = proved().claim.largest == first ? std::vector<std::uint64_t>{0, 1, 3} : first;
+    EXPECT_EQ(check_largest(live), "tolerance.wrong_largest");
+    live.task.spec.work.largest = 0;
+    EXPECT_EQ(check_largest(live), "") << "nobody asked for any";
+    // The same once everything is trained and nothing is proved.
+    const auto named = trained.proof->largest;
+    trained = {};
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(trained.proof->largest, named);
+}
+
+// Where it takes the canonical result instead of its own its row is that result: what verifiers measure is the history.
+TEST_F(TolerantTraining, claims_the_states_of_its_history_whatever_was_refused) {
+    largest = 2;
+    const auto expect_bound = [&](const char* what) {
+        (void)Workspace::remove_all_but(options.datadir, {});
+        fast_steps = 0;
+        trained = {};
+        train();
+        ASSERT_NE(trained.proof, nullptr) << what;
+        EXPECT_EQ(check_largest(proved()), "") << what;
+        EXPECT_EQ(*replay(proved()), 0U) << what;
+    };
+    set_limits(kNone);
+    expect_bound("the first segment");
+    set_limits(kWide);
+    roughness.later = 0xffff;
+    expect_bound("a later segment");
+    roughness = {};
+    roughness.exact = true;
+    expect_bound("an exact slot");
+    roughness = {};
+    tolerance::Limits still = kWide;
+    still.most_movement = 0;  // so is the canonical result
+    set_limits(still);
+    expect_bound("all segments");
+    EXPECT_FALSE(judge::accepted(judged, last_state()));
+}
+
+// Its update is 64 times what it should be: it is among those that are replayed, which shows that it is wrong.
+TEST_F(TolerantTraining, names_a_segment_that_it_has_forged_with_a_large_step) {
+    largest = 1;
+    set_limits(kWide);
+    constexpr std::uint64_t kForged = 13;
+    options.fault = {Fault::large_update, kForged * (kSteps + 1) + 1};
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    const TaskClaim live = proved();
+    EXPECT_EQ(live.claim.largest, std::vector<std::uint64_t>{kForged});
+    EXPECT_EQ(check_largest(live), "") << "it does not lie about that";
+    EXPECT_EQ(*replay(live), (kForged + 1) * (kSteps + 1));
+}
+
+TEST_F(TolerantTraining, does_not_get_through_with_rows_that_hide_a_step) {
+    largest = 1;
+    set_limits(kWide);
+    constexpr std::uint64_t kForged = 13;
+    options.fault = {Fault::large_update, kForged * (kSteps + 1) + 1};
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    TaskClaim live = proved();
+    // Of the forged segment and all after it the rows of the one before: nothing moves there.
+    Bytes rows = contents.files.at(live.claim.claimed_content);
+    const std::size_t row = judged.layout.row_bytes();
+    for (std::size_t i = kForged; i < kSegments; ++i)
+        std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((kForged - 1) * row), row,
+                    rows.begin() + static_cast<std::ptrdiff_t>(i * row));
+    live.claim.claimed_content = put(rows);
+    live.claim.largest = {0};
+    EXPECT_EQ(check_largest(live), "tolerance.unbound_rows");
+    // Where rows cannot be had nobody is told that they are wrong.
+    live.claim.claimed_content = Hash32{{7}};
+    EXPECT_EQ(check_largest(live), std::string(kContentNotFound));
+}
+
+TEST_F(TolerantTraining, is_found_out_where_it_names_others) {
+    largest = 2;
+    set_limits(kWide);
+    options.fault = {Fault::wrong_largest, 0};
+    train();
+    ASSERT_NE(trained.proof, nullptr);
+    EXPECT_EQ(check_largest(proved()), "tolerance.wrong_largest");
+    EXPECT_EQ(*replay(proved()), 0U) << "all else is right";
 }
 
 TEST_F(TolerantTraining, is_found_wrong_where_it_claims_other_rows) {
