@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "bin/device_option.h"
 #include "bin/out_of_memory.h"
 #include "bin/stop_signals.h"
 #include "bin/terminal.h"
@@ -35,6 +36,7 @@ struct Options {
     std::vector<std::string> held_out;
     std::string backend = kCanonical;
     std::size_t threads = 1;
+    std::string device = kDefaultDevice;
     MeasuredRun run;
 };
 
@@ -57,6 +59,7 @@ void declare(CLI::App& app, Options& options) {
         ->check(CLI::IsMember({kCanonical, kTorch, kTorchBf16}))
         ->capture_default_str();
     app.add_option("--threads", options.threads, "compute threads")->check(CLI::Range(1, 256))->capture_default_str();
+    add_device_option(app, "--device", options.device);
 }
 
 Expected<std::vector<Bytes>> read_sets(const std::vector<std::string>& paths) {
@@ -71,16 +74,20 @@ Expected<std::vector<Bytes>> read_sets(const std::vector<std::string>& paths) {
 #ifdef QUERN_WITH_TORCH
 Status choose_torch(Options& options) {
     namespace torch = compute::torch_backend;
+    QUERN_TRY(const torch::Device device, torch::find_device(options.device));
     torch::set_thread_count(static_cast<int>(options.threads));
-    if (const Status blas = torch::check_blas(); !blas) complain(kProgram, blas.error());
+    const bool on_processor = device == torch::Device::cpu;
+    if (const Status blas = torch::check_blas(); on_processor && !blas) complain(kProgram, blas.error());
     const bool mixed = options.backend == kTorchBf16;
-    if (mixed && !torch::has_bf16_products())
+    if (mixed && !torch::has_bf16_products(device))
         complain(kProgram, Error{"measure.slow_bf16", "bf16 saves no time on this processor"});
-    options.run.arithmetic = "libtorch " + torch::torch_version() + (mixed ? ", bf16 products" : "");
-    options.run.stepper = [products = mixed ? torch::Products::bf16 : torch::Products::f32](
-                              const tensor::Program& program, const tensor::DataSource& data,
-                              const tensor::Tensor& seed) {
-        const auto executor = std::make_shared<torch::TorchExecutor>(program, products);
+    options.run.arithmetic = "libtorch " + torch::torch_version() +
+                             (on_processor ? "" : " on " + std::string(torch::name_of(device))) +
+                             (mixed ? ", bf16 products" : "");
+    const torch::ExecutorOptions how{mixed ? torch::Products::bf16 : torch::Products::f32, device};
+    options.run.stepper = [how](const tensor::Program& program, const tensor::DataSource& data,
+                                const tensor::Tensor& seed) {
+        const auto executor = std::make_shared<torch::TorchExecutor>(program, how);
         return [executor, &data, &seed](tensor::State& state) { return executor->step(state, data, seed); };
     };
     return {};
@@ -93,6 +100,8 @@ Status measure(Options& options) {
     ThreadPool pool(options.threads);
     options.run.arithmetic = kCanonical;
     options.run.stepper = canonical_stepper(&pool);
+    if (options.backend == kCanonical && options.device != kDefaultDevice)
+        return fail("measure.no_device", "--device is of --backend torch and torch-bf16");
     if (options.backend != kCanonical) QUERN_CHECK(choose_torch(options));
     QUERN_TRY(options.run.architecture, read_architecture(options.arch));
     QUERN_TRY(options.run.data, read_sets(options.data));

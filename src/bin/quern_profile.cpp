@@ -1,5 +1,5 @@
-// quern-profile: the limits of a tolerance task, profiled on this machine: three backends of libtorch against the
-// canonical replay of the first segments. The work is done in compute/tolerance; this file is the command line.
+// quern-profile: the limits of a tolerance task, profiled on this machine: three backends of libtorch, or four, against
+// the canonical replay of the first segments. The work is done in compute/tolerance; this file is the command line.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/json.h"
+#include "bin/device_option.h"
 #include "bin/limits_json.h"
 #include "bin/out_of_memory.h"
 #include "bin/stop_signals.h"
@@ -39,6 +40,7 @@ struct Options {
     std::uint64_t seed = 1;
     std::size_t threads = 0;
     std::string products = kTorchProductNames[0];
+    std::string device = kDefaultDevice;
     tolerance::profile::TermNumbers terms;
 };
 
@@ -63,6 +65,7 @@ void declare(CLI::App& app, Options& options) {
         ->capture_default_str();
     add_products(app, options.products,
                  "matrix products of what is profiled: f32, or bf16, as solvers train with --products bf16");
+    add_device_option(app, "--device", options.device);
     add_tolerance_terms(app, options.terms, nullptr);
 }
 
@@ -106,8 +109,8 @@ Status profile(const Options& options) {
     const tensor::MemoryData data(std::move(sets));
     const tensor::Tensor seed = tensor::seed_tensor(compute::program::beacon_of_seed(options.seed));
     ThreadPool pool(options.threads);
-    QUERN_TRY(const auto profilers,
-              backends_by_torch(torch_products(options.products))(built.program, data, seed, options.threads));
+    QUERN_TRY(const auto profilers, backends_by_torch({torch_products(options.products), options.device})(
+                                        built.program, data, seed, options.threads));
     const Cancellation stop([] { return stop_requested.load(); });
     tolerance::profile::Meter meter(built.program, segment, data, seed, &pool, &stop);
     const std::size_t backends = profilers.size();

@@ -8,6 +8,7 @@
 
 #include "base/http_client.h"
 #include "base/log.h"
+#include "bin/device_option.h"
 #include "bin/out_of_memory.h"
 #include "bin/screen.h"
 #include "bin/stop_signals.h"
@@ -35,6 +36,7 @@ struct Options {
     TransferTexts transfer;
     std::string node = "http://127.0.0.1:8545";
     std::string products = kTorchProductNames[0];  // of what is profiled on libtorch
+    std::string device = kDefaultDevice;
     bool as_json = false;
     std::vector<std::string> held_out;
 };
@@ -115,6 +117,7 @@ void declare(CLI::App& app, Options& options) {
         "of the training, too")
         ->needs(tolerance)
         ->excludes(profilers);
+    add_device_option(app, "--device", options.device)->needs(tolerance);
     app.add_flag("--yes", train.yes, "submit without asking");
     app.add_flag("--json", options.as_json, "print one JSON object a line for each event");
     app.add_option("--node", options.node, "URL of the node's JSON-RPC port")->capture_default_str();
@@ -177,7 +180,7 @@ int run(int argc, char** argv) {
                             kExitUsage);
     options.train.held_out = options.held_out.size();
     options.train.data.insert(options.train.data.end(), options.held_out.begin(), options.held_out.end());
-    options.train.tolerance.backends = backends_by_torch(torch_products(options.products));
+    options.train.tolerance.backends = backends_by_torch({torch_products(options.products), options.device});
     const auto url = http::parse_url(options.node);
     if (!url) return complain(kProgram, url.error(), kExitUsage);
     if (const Status done = take_transfer_options(options.train.transfer, options.transfer); !done)

@@ -7,6 +7,7 @@
 #include "base/http_client.h"
 #include "base/log.h"
 #include "base/websocket_client.h"
+#include "bin/device_option.h"
 #include "bin/stop_signals.h"
 #include "bin/terminal.h"
 #include "bin/tolerance_options.h"
@@ -44,6 +45,7 @@ struct Raw {  // what has to be translated after parsing
     std::string backend = "auto";
     bool no_torch = false;
     std::string products = kTorchProductNames[0];
+    std::string torch_device = kDefaultDevice;
     std::string fault;
     std::vector<std::string> roles;
     TransferTexts transfer;
@@ -126,7 +128,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
            "1 trusts the submitter's program, which can make another arithmetic than the canonical one fail")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
         ->capture_default_str();
-    app.add_flag(
+    CLI::Option* no_torch = app.add_flag(
         "--no-torch", raw.no_torch,
         "solver: train tasks that allow another rounding in the canonical arithmetic, too, and not by libtorch; "
         "verifier: no profiling");
@@ -134,6 +136,7 @@ void declare(CLI::App& app, WorkerOptions& options, Raw& raw) {
         app, raw.products,
         "matrix products of what is trained by libtorch: f32, or bf16, as mixed precision has them: faster, for "
         "tasks whose limits were profiled so; verifiers find limits by it, too");
+    add_device_option(app, "--torch-device", raw.torch_device)->excludes(no_torch);
     app.add_option("--ws", raw.ws,
                    "ws:// URL of the node's notifications; off: none (default: the port that the node names)");
     app.add_option("--poll-ms", options.poll_ms, "how often an idle worker looks at the chain without notifications")
@@ -204,7 +207,9 @@ Status translate(WorkerOptions& options, const Raw& raw) {
     }
     QUERN_CHECK(take_transfer_options(options.sources, raw.transfer));
     QUERN_TRY(options.backend, backend_named(raw.backend));
-    if (!raw.no_torch) options.fast_steps = steps_by_torch(options.threads, torch_products(raw.products));
+    if (raw.torch_device == "cuda") QUERN_CHECK(check_torch_device(raw.torch_device));  // now, not at the first task
+    if (!raw.no_torch)
+        options.fast_steps = steps_by_torch(options.threads, {torch_products(raw.products), raw.torch_device});
 #ifdef QUERN_TEST_FAULTS
     if (!raw.fault.empty()) {
         QUERN_TRY(options.fault, compute::worker::parse_fault(raw.fault));

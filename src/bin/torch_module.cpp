@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "base/child_process.h"
 #include "base/log.h"
@@ -50,10 +51,10 @@ int clamped(std::size_t threads) {
 
 // `remark` is what the module says of steps that it makes.
 Expected<std::unique_ptr<compute::worker::FastSteps>> steps_of(MakeTorchSteps make, const vm::tensor::Program& program,
-                                                               int threads, TorchProducts products,
+                                                               int threads, const TorchChoice& choice,
                                                                std::string& remark) {
     std::string why;
-    std::unique_ptr<compute::worker::FastSteps> made(make(program, threads, products, why));
+    std::unique_ptr<compute::worker::FastSteps> made(make(program, threads, choice, why));
     if (made == nullptr) return fail("torch.failed", why);
     remark = std::move(why);
     return made;
@@ -61,9 +62,16 @@ Expected<std::unique_ptr<compute::worker::FastSteps>> steps_of(MakeTorchSteps ma
 
 }  // namespace
 
-compute::worker::MakeFastSteps steps_by_torch(std::size_t threads, TorchProducts products) {
-    return [count = clamped(threads),
-            products](const vm::tensor::Program& program) -> std::unique_ptr<compute::worker::FastSteps> {
+Status check_torch_device(const std::string& device) {
+    QUERN_TRY(const auto check, find_in_module<CheckTorchDevice>(kTorchDeviceSymbol));
+    Status found;
+    check(device, found);
+    return found;
+}
+
+compute::worker::MakeFastSteps steps_by_torch(std::size_t threads, TorchChoice choice) {
+    return [count = clamped(threads), choice = std::move(choice)](
+               const vm::tensor::Program& program) -> std::unique_ptr<compute::worker::FastSteps> {
         static const auto make = [] {
             auto found = find_in_module<MakeTorchSteps>(kTorchModuleSymbol);
             if (!found)
@@ -73,7 +81,7 @@ compute::worker::MakeFastSteps steps_by_torch(std::size_t threads, TorchProducts
         }();
         if (!make) return nullptr;
         std::string remark;
-        auto made = steps_of(*make, program, count, products, remark);
+        auto made = steps_of(*make, program, count, choice, remark);
         if (!made) {
             log::warning(log::Category::solver, "libtorch cannot run a program, which is trained canonically reason={}",
                          made.error().detail);

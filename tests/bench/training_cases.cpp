@@ -75,7 +75,7 @@ void time_steps(Bench& bench, const std::string& name, const test::Training& tra
         check_losses(training, executor, hand_written(training));
         using compute::torch_backend::Products;
         compute::torch_backend::TorchExecutor same_program(training.program());
-        compute::torch_backend::TorchExecutor mixed(training.program(), Products::bf16);
+        compute::torch_backend::TorchExecutor mixed(training.program(), {.products = Products::bf16});
         vm::tensor::State theirs = training.states[0];
         vm::tensor::State mixed_state = training.states[0];
         auto by_hand = hand_written(training);

@@ -106,10 +106,22 @@ class Measure(unittest.TestCase):
         self.assertNotEqual(read(self.path("mixed", "log.csv")), read(self.path("torch", "log.csv")))
         for ours, theirs in zip(self.rows("run"), self.rows("mixed"), strict=True):
             self.assertAlmostEqual(ours[2], theirs[2], delta=0.05)
+        self.run_program("quern-measure", *self.command("auto", "--backend", "torch", "--device", "auto"))
+        arithmetic = json.loads(read(self.path("auto", "run.json")))["arithmetic"]
+        asked = subprocess.run([program("quern-measure"), *self.command("cuda", "--backend", "torch", "--device", "cuda")],
+                               capture_output=True, text=True, timeout=120, check=False, cwd=self.directory)
+        if " on cuda" in arithmetic:
+            self.assertEqual(asked.returncode, 0, asked.stderr)
+            return
+        self.assertEqual(read(self.path("auto", "log.csv")), read(self.path("torch", "log.csv")))
+        self.assertEqual(asked.returncode, 1)
+        self.assertIn("torch.no_cuda", asked.stderr)
+        self.assertFalse(os.path.exists(self.path("cuda")))
 
     def test_refuses_wrong_options(self):
-        for more in (["--backend", "cuda"], ["--threads", "0"], ["--steps", "-1"]):
+        for more in (["--backend", "cuda"], ["--device", "gpu"], ["--threads", "0"], ["--steps", "-1"]):
             self.run_program("quern-measure", *self.command("run", *more), code=2)
+        self.assertIn("measure.no_device", self.run_program("quern-measure", *self.command("run", "--device", "auto"), code=1))
         self.assertIn("fs.not_found", self.run_program("quern-measure", *self.command("run", "--data", "none"), code=1))
         self.assertFalse(os.path.exists(self.path("run")))
 

@@ -119,6 +119,27 @@ class ToleranceFiles(unittest.TestCase):
             file.write(changed)
         self.assert_refused(run(), "torch.other_build", ", interface 0")
 
+    def test_a_graphics_processor_that_is_not_there_is_told_of(self):
+        if not os.path.exists(os.path.join(os.path.dirname(program("quern-profile")), "quern-torch-steps.so")):
+            self.skipTest("built without libtorch")
+        path = os.path.join(self.directory, "cuda.f32")
+        done = command("quern-profile", "--arch", self.job.arch, "--data", self.job.data[0], "--tolerance", SEGMENT,
+                       "--segments", SEGMENTS, "--limits", path, "--device", "cuda")
+        if done.returncode == 0:
+            self.assertEqual(json.loads(done.stdout.splitlines()[0])["profiler"], "f32, cuda")
+            return
+        self.assert_refused(done, "torch.no_cuda")
+        self.assertFalse(os.path.exists(path))
+        key = os.path.join(self.directory, "key")
+        done = command("quern-worker", "--datadir", os.path.join(self.directory, "worker"), "--key", key, "--solver",
+                       "--torch-device", "cuda")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("torch.no_cuda", done.stderr)
+        done = command("quern-worker", "--datadir", os.path.join(self.directory, "worker"), "--key", key, "--solver",
+                       "--torch-device", "cuda", "--no-torch")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertNotIn("torch.no_cuda", done.stderr)
+
     def test_terms_are_looked_at_before_anything_is_profiled(self):
         def profile(*options, limits="limits.f32"):
             return command("quern-profile", "--arch", self.job.arch, "--data", self.job.data[0], "--tolerance", SEGMENT,

@@ -83,14 +83,15 @@ std::size_t Lab::slot(const std::string& name) const {
 void Lab::train(State& state, std::uint64_t steps, const Run& run) const {
     compute::torch_backend::set_thread_count(run.backend.threads);
     compute::torch_backend::TorchExecutor executor(run.program != nullptr ? *run.program : program(),
-                                                   run.backend.products);
+                                                   {run.backend.products, run.backend.device});
     for (std::uint64_t step = 0; step < steps; ++step)
         must(executor.step(state, run.data != nullptr ? *run.data : data_, run.seed != nullptr ? *run.seed : seed_),
              "step on libtorch");
 }
 
 compute::tolerance::profile::Profiler Lab::profiler(const char* name, const Backend& backend) const {
-    const auto executor = std::make_shared<compute::torch_backend::TorchExecutor>(program(), backend.products);
+    const auto executor = std::make_shared<compute::torch_backend::TorchExecutor>(
+        program(), compute::torch_backend::ExecutorOptions{backend.products, backend.device});
     return {name, [this, executor, threads = backend.threads](State& state) {
                 compute::torch_backend::set_thread_count(threads);
                 return executor->step(state, data_, seed_);

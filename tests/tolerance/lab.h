@@ -17,6 +17,7 @@
 namespace quern::tolerance_lab {
 
 using compute::tolerance::Measured;
+using compute::torch_backend::Device;
 using compute::torch_backend::Products;
 using vm::tensor::DataSource;
 using vm::tensor::State;
@@ -46,6 +47,7 @@ inline void must(const Status& status, const char* what) {
 struct Backend {
     int threads = 1;
     Products products = Products::f32;
+    Device device = Device::cpu;
 };
 
 class Lab {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 
+#include "bin/device_option.h"
 #include "bin/terminal.h"
 #include "compute/core/verification_report.h"
 #include "compute/tolerance/judge/largest.h"
@@ -33,6 +34,7 @@ struct Options {
     std::uint32_t batch = 16;
     float cap = 1e-2F;             // of a segment's l2
     std::string products = "f32";  // of the solver and of the profilers
+    std::string device = kDefaultDevice;
 };
 
 double number(std::uint32_t word) { return static_cast<double>(__builtin_bit_cast(float, word)); }
@@ -102,12 +104,17 @@ constexpr std::array<Named, 4> kBackends{{{"f32 1 thread", {1, Products::f32}},
                                           {"f32 2 threads", {2, Products::f32}},
                                           {"f64 products", {1, Products::f64}},
                                           {"bf16 products", {1, Products::bf16}}}};
+constexpr std::array<Named, 2> kCudaBackends{
+    {{"f32 cuda", {1, Products::f32, Device::cuda}}, {"bf16 products cuda", {1, Products::bf16, Device::cuda}}}};
 
 // How far backends are from the replay after k steps.
 void measure_noise(const Options& options) {
     compute::program::Architecture architecture;
     const auto made = make_lab(options, architecture);
     Lab& lab = *made;
+    std::vector<Named> backends(kBackends.begin(), kBackends.end());
+    if (must(compute::torch_backend::find_device(options.device), "device") == Device::cuda)
+        backends.insert(backends.end(), kCudaBackends.begin(), kCudaBackends.end());
     Table table(options.csv, std::string("backend,segment,k,") + kMeasuredHead + ",worst slot,its l2,its share");
     State start = lab.initial(1);
     for (std::uint64_t segment = 0; segment < options.segments; ++segment) {
@@ -117,7 +124,7 @@ void measure_noise(const Options& options) {
             lab.replay(state, k - done);
             replayed[k] = state;
         }
-        for (const auto& [name, backend] : kBackends) {
+        for (const auto& [name, backend] : backends) {
             State claimed = start;
             for (std::uint64_t k = 1, done = 0; k <= options.longest; done = k, k *= 2) {
                 lab.train(claimed, k - done, {.backend = backend});
@@ -363,6 +370,8 @@ int run(int argc, char** argv) {
     app.add_option("--longest", options.longest, "noise: steps of the longest segment")
         ->capture_default_str()
         ->check(CLI::Range(1, 100'000));
+    add_device_option(app, "--device", options.device)
+        ->description("noise: with cuda, or auto where there is one, that of a graphics processor, too");
     if (const auto code = parse_command_line(app, "quern-tolerance", argc, argv)) return *code;
     const std::string experiment = std::exchange(options.text, text);
     if (const auto blas = compute::torch_backend::check_blas(); !blas)

@@ -1,7 +1,7 @@
-// Runs step programs on libtorch's CPU tensors: the same graph, any order of arithmetic, so values agree with the
-// canonical executor to rounding only. Used where speed matters and bits do not (tolerance mode), and by tests and
-// benchmarks that compare the two. No torch header is included here; torch's exceptions become errors. One thread at
-// a time uses an executor; the thread counts are the process's.
+// Runs step programs on libtorch's tensors, of the processor or of a graphics processor: the same graph, any order of
+// arithmetic, so values agree with the canonical executor to rounding only. Used where speed matters and bits do not
+// (tolerance mode), and by tests and benchmarks that compare the two. No torch header is included here; torch's
+// exceptions become errors. One thread at a time uses an executor; the thread counts are the process's.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/torch/device.h"
 #include "vm/tensor/executor.h"
 
 namespace quern::compute::torch_backend {
@@ -30,20 +31,23 @@ void set_thread_count(int threads);
 // mantissa, all else in f32. f64: in double precision, the result rounded to f32.
 enum class Products : std::uint8_t { f32, bf16, f64 };
 
-// Whether this libtorch computes bf16 products as such on this processor: by oneDNN and AVX-512. Elsewhere operands and
-// results are rounded and the product is one of f32, so that bf16 saves no time.
-[[nodiscard]] bool has_bf16_products();
+struct ExecutorOptions {
+    Products products = Products::f32;
+    Device device = Device::cpu;
+};
 
 class TorchExecutor {
 public:
-    // `program` must be valid and outlive the executor.
-    explicit TorchExecutor(const vm::tensor::Program& program, Products products = Products::f32);
+    // `program` must be valid and outlive the executor. A device that check_device() refuses is the error of each call;
+    // for cuda, f32 products are of f32 in the whole process from here on, and not of TF32.
+    explicit TorchExecutor(const vm::tensor::Program& program, const ExecutorOptions& options = {});
     ~TorchExecutor();
     TorchExecutor(TorchExecutor&&) noexcept;
 
     // state := the state after the step. state, data and seed are the program's (checked by the caller, the
     // state with check_state). NaN results are stored as 0x7fc00000. Error torch.failed with torch's message, for
-    // instance when memory runs out or data are missing; the state is then unchanged.
+    // instance when memory runs out or data are missing; the state is then unchanged. Of another device than the
+    // processor the state goes there and comes back with each step; Device::meta gives a state of zeros.
     [[nodiscard]] Status step(vm::tensor::State& state, const vm::tensor::DataSource& data,
                               const vm::tensor::Tensor& seed);
 

@@ -39,7 +39,7 @@ Tensor product(State state, Products products) {
     b.update(result, b.matmul(left, right, false, true));
     const auto built = b.finish();
     EXPECT_TRUE(built);
-    TorchExecutor executor(built->program, products);
+    TorchExecutor executor(built->program, {.products = products});
     const Tensor seed{DType::i32, vector_shape(4), {0, 0, 0, 0}};
     EXPECT_TRUE(executor.step(state, vm::tensor::MemoryData(), seed));
     return state[2];
