@@ -1,4 +1,4 @@
-# Finds what Quern builds with. All of it is in Debian 12; why each is used: doc/dependencies.md.
+# Finds what Quern builds with. All of it but blst is in Debian 12; why each is used: doc/dependencies.md.
 find_package(Threads REQUIRED)
 find_package(OpenSSL 3 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
@@ -26,6 +26,14 @@ find_path(CRYPTOPP_INCLUDE_DIR cryptopp/keccak.h REQUIRED)
 add_library(quern::cryptopp INTERFACE IMPORTED)
 target_include_directories(quern::cryptopp INTERFACE ${CRYPTOPP_INCLUDE_DIR})
 target_link_libraries(quern::cryptopp INTERFACE ${CRYPTOPP_LIBRARY})
+
+find_library(GMP_LIBRARY gmp REQUIRED)
+find_path(GMP_INCLUDE_DIR gmp.h REQUIRED)
+add_library(quern::gmp INTERFACE IMPORTED)
+target_include_directories(quern::gmp INTERFACE ${GMP_INCLUDE_DIR})
+target_link_libraries(quern::gmp INTERFACE ${GMP_LIBRARY})
+
+find_package(Blst REQUIRED)
 
 add_library(quern::rapidjson INTERFACE IMPORTED)
 target_include_directories(quern::rapidjson INTERFACE ${RAPIDJSON_INCLUDE_DIRS})

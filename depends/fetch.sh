@@ -1,6 +1,7 @@
 #!/bin/sh
 # fetch.sh FILE SHA256 URL...: makes FILE be there with this checksum. A file that is there is checked, never fetched
-# again, so a directory filled beforehand makes the build work offline. Used by the Makefile beside it.
+# again, so a directory filled beforehand makes the build work offline. npm:NAME@VERSION is a package's tarball, which npm
+# fetches from whatever registry it is set up with. Used by the Makefile beside it.
 set -e
 file=$1 sha256=$2
 shift 2
@@ -11,9 +12,20 @@ if [ -f "$file" ]; then
   exit 1
 fi
 mkdir -p "$(dirname "$file")"
+get() {
+  case $1 in
+    npm:*)
+      packed=$(mktemp -d) || return 1
+      status=0
+      (cd "$packed" && npm pack --silent "${1#npm:}" >/dev/null) && mv "$packed"/*.tgz "$file.part" || status=1
+      rm -rf "$packed"
+      return $status ;;
+    *) curl --fail --location --silent --show-error --connect-timeout 20 --retry 2 -o "$file.part" "$1" ;;
+  esac
+}
 for url in "$@"; do
   echo "depends: fetching $url"
-  if curl --fail --location --silent --show-error --connect-timeout 20 --retry 2 -o "$file.part" "$url"; then
+  if get "$url"; then
     if fits "$file.part"; then
       mv "$file.part" "$file"
       exit 0

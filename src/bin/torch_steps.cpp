@@ -68,7 +68,8 @@ extern "C" __attribute__((visibility("default"))) quern::TorchBackends* quern_ma
         using Backend = std::tuple<const char*, int, Products, Device>;
         const bool mixed = choice.products == quern::TorchProducts::bf16;
         std::vector<Backend> backends;
-        if (*found != Device::cpu && mixed) backends.push_back({"bf16 products, cuda", threads, Products::bf16, *found});
+        if (*found != Device::cpu && mixed)
+            backends.push_back({"bf16 products, cuda", threads, Products::bf16, *found});
         if (*found != Device::cpu && !mixed) backends.push_back({"f32, cuda", threads, Products::f32, *found});
         if (mixed) {
             backends.push_back({"bf16 products, all threads", threads, Products::bf16, Device::cpu});

@@ -1,6 +1,7 @@
 #include "crypto/hash.h"
 
 #include <cryptopp/keccak.h>
+#include <cryptopp/ripemd.h>
 #include <openssl/evp.h>
 
 #include <cstdlib>
@@ -113,6 +114,14 @@ Hash32 hmac_sha256(BytesView key, BytesView message) {
 Hash32 keccak256(BytesView message) {
     Hash32 result;
     CryptoPP::Keccak_256 hasher;
+    hasher.Update(message.data(), message.size());
+    hasher.Final(result.data.data());
+    return result;
+}
+
+Bytes20 ripemd160(BytesView message) {
+    Bytes20 result;
+    CryptoPP::RIPEMD160 hasher;
     hasher.Update(message.data(), message.size());
     hasher.Final(result.data.data());
     return result;

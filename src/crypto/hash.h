@@ -1,6 +1,6 @@
-// Hash functions: SHA-256 (commitments, Merkle trees, content ids), HMAC-SHA-256, and Keccak-256 (everything that
-// Ethereum hashes). SHA-256 goes through OpenSSL, which uses the CPU's SHA instructions. Functions are thread-safe; a
-// Sha256 object belongs to one thread at a time.
+// Hash functions: SHA-256 (commitments, Merkle trees, content ids), HMAC-SHA-256, Keccak-256 (everything that Ethereum
+// hashes), and RIPEMD-160 (a contract of the EVM alone). SHA-256 goes through OpenSSL, which uses the CPU's SHA
+// instructions. Functions are thread-safe; a Sha256 object belongs to one thread at a time.
 #pragma once
 
 #include <initializer_list>
@@ -37,5 +37,8 @@ private:
 
 // Keccak-256 with the original padding (Yellow Paper's KEC), not SHA3-256.
 [[nodiscard]] Hash32 keccak256(BytesView message);
+
+// Through Crypto++: OpenSSL 3 has it in a provider that not each installation loads.
+[[nodiscard]] Bytes20 ripemd160(BytesView message);
 
 }  // namespace quern::crypto

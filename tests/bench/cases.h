@@ -30,9 +30,10 @@ void bench_blocks(Bench& bench);      // block_cases.cpp
 void bench_transition(Bench& bench);  // state_cases.cpp
 void bench_tries(Bench& bench);
 void bench_tries_million(Bench& bench);
-void bench_codecs(Bench& bench);     // codec_cases.cpp
-void bench_consensus(Bench& bench);  // consensus_cases.cpp
-void bench_handshake(Bench& bench);  // network_cases.cpp
+void bench_codecs(Bench& bench);       // codec_cases.cpp
+void bench_precompiles(Bench& bench);  // precompile_cases.cpp
+void bench_consensus(Bench& bench);    // consensus_cases.cpp
+void bench_handshake(Bench& bench);    // network_cases.cpp
 void bench_channel(Bench& bench);
 void bench_fetch(Bench& bench);       // fetch_cases.cpp
 void bench_fragments(Bench& bench);   // fragment_cases.cpp

@@ -48,6 +48,7 @@ std::vector<Case> all_cases() {
         {"tries", "roots and their nodes with 20,000 accounts", bench_tries},
         {"tries-million", "the same with 1,000,000 accounts; takes minutes", bench_tries_million},
         {"codecs", "hashes, transactions, tries", bench_codecs},
+        {"precompiles", "the EVM's built-in contracts: a call, and nanoseconds for its gas", bench_precompiles},
         {"handshake", "CPU of an encrypted handshake against mutual TLS 1.3", bench_handshake},
         {"channel", "records against the bare cipher and TLS 1.3", bench_channel},
         {"fragments", "contents cut into fragments of which any k suffice, and put together again", bench_fragments},

@@ -199,6 +199,10 @@ def check_include(path, module, quoted, target):
         yield "ONNX's messages only in compute/program/onnx_file.cpp and compute/torchscript"
     if target.startswith("curl/") and path != "compute/transfer/http_call.cpp":
         yield "libcurl only in compute/transfer/http_call.cpp, which checks each address"
+    if target in ("gmp.h", "gmpxx.h") and path != "crypto/modexp.cpp":
+        yield "GMP only in crypto/modexp.cpp, which bounds what it takes"
+    if target in ("blst.h", "blst_aux.h", "blst.hpp") and path not in ("crypto/bls12_381.cpp", "crypto/kzg.cpp"):
+        yield "blst only in crypto/bls12_381.cpp and crypto/kzg.cpp, which check points before they use them"
     if in_any(path, NO_LIBM) and target in LIBM_HEADERS:
         yield f"<{target}> is forbidden here: results differ between libraries"
     if in_any(path, PURE) and target in PURE_HEADERS:
@@ -290,6 +294,8 @@ def list_errors():
 
 # Each bad snippet with a word of the rule that must object; then good ones, to which none may.
 BAD = [
+    ("vm/evm/bad.cpp", "#include <gmp.h>\n", "GMP only"),
+    ("vm/evm/bad.cpp", "#include <blst.h>\n", "blst only"),
     ("base/a.cpp", '#include "crypto/hash.h"\n', "must not include crypto"),
     ("crypto/a.cpp", '#include "chain/types/block.h"\n', "must not include chain/types"),
     ("chain/exec/handlers/a.cpp", '#include "chain/store/kv.h"\n', "must not include chain/store"),

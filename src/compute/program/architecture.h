@@ -163,8 +163,8 @@ struct Architecture {
 // Errors: arch.out_of_range, arch.heads_do_not_divide, arch.odd_head_size (rotary positions turn pairs),
 // arch.attention_in_f32 (attention_precision is of plain attention), arch.adapters_of_experts (adapters go beside
 // them), arch.too_large, arch.unknown_dtype, arch.wrong_data (data tensors that do not fit one another or the model),
-// arch.wrong_loss (the next token of what is no row of tokens), arch.no_network (the file that is named was not read). Those
-// of held-out data say so.
+// arch.wrong_loss (the next token of what is no row of tokens), arch.no_network (the file that is named was not read).
+// Those of held-out data say so.
 [[nodiscard]] Status check_architecture(const Architecture& architecture);
 // The same of a transformer alone, for batches of so many windows.
 [[nodiscard]] Status check_transformer(const TransformerSpec& spec, std::uint32_t batch);

@@ -36,8 +36,8 @@ struct FitChoices {
 // says, classes whole numbers, others f32. Bytes of images become numbers between -1 and 1. Held-out files have the
 // types of the data. Errors: fit.unknown_dims (neither network nor description says how large an example is),
 // fit.no_data, fit.wrong_data (files that hold no whole examples, classes described as f32), fit.bad_description,
-// fit.bad_rate (a learning rate that is no number), arch.unknown_precision, those of apply_network(), of loss_named() and of
-// parse_architecture().
+// fit.bad_rate (a learning rate that is no number), arch.unknown_precision, those of apply_network(), of loss_named()
+// and of parse_architecture().
 [[nodiscard]] Expected<std::string> fit_architecture(const Network& network, const std::string& file,
                                                      const std::vector<DataFile>& data, const FitChoices& choices,
                                                      const std::vector<DataFile>& held_out = {});

@@ -64,7 +64,8 @@ std::vector<Case> trainings() {
         const Architecture architecture = test::architecture_of(row);
         auto built = build_training_programs(architecture);
         EXPECT_TRUE(built) << row.name << ": " << built.error().to_string();
-        for (BuiltProgram& each : built->programs) cases.push_back({row.name, std::move(each), test::data_of(architecture)});
+        for (BuiltProgram& each : built->programs)
+            cases.push_back({row.name, std::move(each), test::data_of(architecture)});
     }
     cases.push_back(layers_case());
     return cases;
