@@ -28,6 +28,8 @@ TESTS = {
     "chain/market": ["test_chain_market", "test_chain_exec"],
     "chain/store": ["test_chain_store", "test_node"],
     "chain/state": ["test_chain_state", "test_node"],
+    "chain/evm": ["test_chain_evm"],
+    "chain/statetest": ["test_chain_statetest"],
     "chain/exec": ["test_chain_exec"],
     "chain/consensus/sdbft": ["test_chain_consensus_sdbft", "test_sim"],
     "chain/consensus": ["test_chain_consensus", "test_chain_consensus_sdbft"],

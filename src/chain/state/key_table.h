@@ -40,6 +40,13 @@ public:
         return {&entry, true};
     }
     [[nodiscard]] std::size_t size() const { return count_; }
+    // Whether `wanted(entry)` holds for any.
+    template <class Wanted>
+    [[nodiscard]] bool any_of(Wanted&& wanted) const {
+        for (std::size_t i = 0; i < count_; ++i)
+            if (wanted(chunks_[i / kChunk][i % kChunk])) return true;
+        return false;
+    }
     // Those for which `wanted(value)` holds, ascending by key.
     template <class Wanted>
     [[nodiscard]] std::vector<const Entry*> in_key_order(Wanted&& wanted) const {

@@ -14,12 +14,20 @@ const Hash32& empty_code_hash() {
     return hash;
 }
 
-FixedBytes<52> storage_key(const types::Address& address, const Hash32& slot) {
-    FixedBytes<52> key;
+using SlotKey = FixedBytes<types::Address::kSize + Hash32::kSize>;
+
+SlotKey storage_key(const types::Address& address, const Hash32& slot) {
+    SlotKey key;
     std::copy(address.data.begin(), address.data.end(), key.data.begin());
     std::copy(slot.data.begin(), slot.data.end(), key.data.begin() + types::Address::kSize);
     return key;
 }
+
+types::Address address_of(const SlotKey& key) {
+    return types::Address::copy_of(key.view().first(types::Address::kSize));
+}
+
+Hash32 slot_of(const SlotKey& key) { return Hash32::copy_of(key.view().last(Hash32::kSize)); }
 
 }  // namespace
 
@@ -39,22 +47,16 @@ Overlay::Accounts::Entry& Overlay::find_account(const types::Address& address) c
         TouchedAccount& touched = entry->value;
         touched.existed = before.has_value();
         touched.before = before ? *before : empty_account();
-        touched.now = touched.before;
+        touched.now.account = touched.before;
     }
     return *entry;
 }
 
-const Account& Overlay::account_view(const types::Address& address) const {
-    const TouchedAccount& touched = touch(address).value;
-    // An empty account is none, whatever roots it was written with.
-    static const Account none = empty_account();
-    return touched.changed && touched.now.is_empty() ? none : touched.now;
-}
+const Account& Overlay::account_view(const types::Address& address) const { return view(touch(address).value); }
 
 std::optional<Account> Overlay::account(const types::Address& address) const {
     const TouchedAccount& touched = touch(address).value;
-    if (touched.changed ? touched.now.is_empty() : !touched.existed) return std::nullopt;
-    return touched.now;
+    return exists(touched) ? std::optional(touched.now.account) : std::nullopt;
 }
 
 std::optional<Account> Overlay::account_before(const types::Address& address) const {
@@ -68,8 +70,38 @@ Bytes Overlay::code(const Hash32& code_hash) const {
 }
 
 Hash32 Overlay::storage(const types::Address& address, const Hash32& slot) const {
-    const auto* entry = storage_.find(storage_key(address, slot));
-    return entry != nullptr && entry->value.changed ? entry->value.now : base_.storage(address, slot);
+    return value(slot_ref(account_ref(address), slot));
+}
+
+Hash32 Overlay::storage_before(const types::Address& address, const Hash32& slot) const {
+    return before(*storage_.find_or_add(storage_key(address, slot)).first);
+}
+
+bool Overlay::is_storage_cleared(const types::Address& address) const { return touch(address).value.now.clearing != 0; }
+
+Overlay::SlotRef Overlay::slot_ref(AccountRef account, const Hash32& slot) const {
+    return {account.entry_, storage_.find_or_add(storage_key(account.entry_->key, slot)).first};
+}
+
+const Hash32& Overlay::before(Slots::Entry& entry) const {
+    TouchedSlot& slot = entry.value;
+    if (!slot.is_before_known) {
+        slot.before = base_.storage(address_of(entry.key), slot_of(entry.key));
+        slot.is_before_known = true;
+    }
+    return slot.before;
+}
+
+bool Overlay::has_storage(AccountRef account) const {
+    const TouchedAccount& touched = account.entry_->value;
+    if (touched.now.clearing == 0 && touched.before.storage_root != empty_.storage_root) return true;
+    if (!touched.now.wrote_slots) return false;
+    const BytesView address = account.entry_->key;
+    return storage_.any_of([&](const Slots::Entry& entry) {
+        const SlotState& slot = entry.value.now;
+        return slot.changed && slot.clearing == touched.now.clearing && !slot.value.is_zero() &&
+               equal(entry.key.view().first(types::Address::kSize), address);
+    });
 }
 
 std::optional<Bytes> Overlay::native(BytesView key) const {
@@ -122,16 +154,33 @@ std::vector<std::pair<Bytes, Bytes>> Overlay::native_range(BytesView prefix, Byt
     return merged;
 }
 
-Account& Overlay::change_account(const types::Address& address) {
-    Accounts::Entry& entry = touch(address);
-    TouchedAccount& touched = entry.value;
-    if (!in_journal(touched.journaled)) {
-        old_accounts_.push_back({&entry, touched.now, touched.changed, touched.journaled});
-        touched.journaled = note(What::account);
+Account& Overlay::change_account(const types::Address& address) { return change(touch(address)).account; }
+
+Overlay::AccountState& Overlay::change(Accounts::Entry& entry) {
+    AccountState& now = entry.value.now;
+    if (!in_journal(now.journaled)) {
+        old_accounts_.push_back({&entry, now});
+        now.journaled = note(What::account);
     }
-    if (touched.changed && touched.now.is_empty()) touched.now = empty_account();
-    touched.changed = true;
-    return touched.now;
+    if (now.changed && now.account.is_empty()) now.account = empty_;
+    now.changed = true;
+    now.erased = false;
+    return now;
+}
+
+void Overlay::erase(AccountRef account) {
+    AccountState& now = change(*account.entry_);
+    now.account = empty_;
+    now.erased = true;
+    now.clearing = ++clearings_;
+    now.wrote_slots = false;
+}
+
+void Overlay::clear_storage(AccountRef account) {
+    AccountState& now = change(*account.entry_);
+    now.account.storage_root = empty_.storage_root;
+    now.clearing = ++clearings_;
+    now.wrote_slots = false;
 }
 
 void Overlay::set_code(const Hash32& code_hash, Bytes code) {
@@ -141,14 +190,20 @@ void Overlay::set_code(const Hash32& code_hash, Bytes code) {
 }
 
 void Overlay::set_storage(const types::Address& address, const Hash32& slot, const Hash32& value) {
-    Slots::Entry* entry = storage_.find_or_add(storage_key(address, slot)).first;
-    TouchedSlot& touched = entry->value;
-    if (!in_journal(touched.journaled)) {
-        old_slots_.push_back({entry, touched.now, touched.changed, touched.journaled});
-        touched.journaled = note(What::storage);
+    set_value(slot_ref(account_ref(address), slot), value);
+}
+
+void Overlay::set_value(SlotRef slot, const Hash32& value) {
+    SlotState& now = slot.slot_->value.now;
+    if (!in_journal(now.journaled)) {
+        old_slots_.push_back({slot.slot_, now});
+        now.journaled = note(What::storage);
     }
-    touched.changed = true;
-    touched.now = value;
+    AccountState& account = slot.account_->value.now;
+    now.changed = true;
+    now.value = value;
+    now.clearing = account.clearing;
+    if (!value.is_zero()) account.wrote_slots = true;
 }
 
 void Overlay::set_native(Bytes key, Bytes value) { write_native(std::move(key), std::move(value)); }
@@ -173,20 +228,14 @@ void Overlay::revert_to(std::size_t point) {
     ensure(point >= settled_, "what is settled cannot be reverted");
     for (; settled_ + journal_.size() > point; journal_.pop_back()) {
         switch (journal_.back()) {
-            case What::account: {
-                const OldAccount& old = old_accounts_.back();
-                old.entry->value.now = old.account;
-                old.entry->value.changed = old.changed;
-                old.entry->value.journaled = old.journaled;
+            case What::account:
+                old_accounts_.back().entry->value.now = old_accounts_.back().state;
                 old_accounts_.pop_back();
                 break;
-            }
-            case What::storage: {
-                const OldSlot& old = old_slots_.back();
-                old.entry->value = {old.value, old.changed, old.journaled};
+            case What::storage:
+                old_slots_.back().entry->value.now = old_slots_.back().state;
                 old_slots_.pop_back();
                 break;
-            }
             case What::code:
                 code_.erase(old_code_.back());
                 old_code_.pop_back();
@@ -247,17 +296,17 @@ Overlay::Written Overlay::written_since(std::size_t point) const {
 
 std::vector<std::pair<types::Address, Account>> Overlay::changed_accounts() const {
     std::vector<std::pair<types::Address, Account>> changes;
-    for (const auto* entry : accounts_.in_key_order([](const TouchedAccount& touched) { return touched.changed; }))
-        changes.emplace_back(entry->key, entry->value.now);
+    for (const auto* entry : accounts_.in_key_order([](const TouchedAccount& touched) { return touched.now.changed; }))
+        changes.emplace_back(entry->key, entry->value.now.account);
     return changes;
 }
 
 std::vector<Overlay::StorageChange> Overlay::changed_storage() const {
     std::vector<StorageChange> changes;
-    for (const auto* entry : storage_.in_key_order([](const TouchedSlot& touched) { return touched.changed; })) {
-        const BytesView key = entry->key;
-        changes.push_back({types::Address::copy_of(key.first(types::Address::kSize)),
-                           Hash32::copy_of(key.last(Hash32::kSize)), entry->value.now});
+    for (const auto* entry : storage_.in_key_order([](const TouchedSlot& touched) { return touched.now.changed; })) {
+        const types::Address address = address_of(entry->key);
+        if (touch(address).value.now.clearing == entry->value.now.clearing)
+            changes.push_back({address, slot_of(entry->key), entry->value.now.value});
     }
     return changes;
 }

@@ -1,7 +1,11 @@
 // Working state during execution: reads fall through to a StateReader (the flat tables of the last committed block, or
-// an earlier unfinalized overlay), writes stay here until they are committed or dropped. One journal covers accounts
-// and native objects, so that a revert undoes both. What was read of an account or a slot is remembered: the base is
-// asked once. Used by one thread, reads included.
+// an earlier unfinalized overlay), writes stay here until they are committed or dropped. One journal covers accounts,
+// storage and native objects, so that a revert undoes all. What was read of an account or a slot is remembered: the
+// base is asked once. Used by one thread, reads included.
+//
+// An account's storage can be cleared as a whole (a contract is destroyed, or made where one was): from then on its
+// slots are those that were written since. Each clearing has a number, and a slot that was written knows under which
+// one, so that clearing costs the same however many slots there are, and a revert brings them back.
 #pragma once
 
 #include <array>
@@ -64,9 +68,17 @@ private:
     std::uint64_t used_ = 0;
 };
 
+// What becomes of accounts that are written and empty: removed (EIP-161), or kept as before Spurious Dragon, which only
+// Ethereum's own tests ask for (StateTries know the first alone).
+enum class EmptyAccounts : std::uint8_t { removed, kept };
+
 class Overlay final : public StateReader {
 public:
-    explicit Overlay(const StateReader& base) : base_(base) {}
+    class AccountRef;
+    class SlotRef;
+
+    explicit Overlay(const StateReader& base, EmptyAccounts empty = EmptyAccounts::removed)
+        : base_(base), keeps_empty_(empty == EmptyAccounts::kept) {}
     // A copy would not be a layer over the original; to lie over another overlay, name it as a StateReader.
     Overlay(const Overlay&) = delete;
     Overlay& operator=(const Overlay&) = delete;
@@ -91,6 +103,25 @@ public:
     void set_native(Bytes key, Bytes value);
     void erase_native(const Bytes& key);
     void add_log(types::Log log);
+
+    // --- An account or a slot at hand: found once, then read and written without another look-up. Good as long as the
+    // overlay.
+    [[nodiscard]] AccountRef account_ref(const types::Address& address) const;
+    [[nodiscard]] SlotRef slot_ref(AccountRef account, const Hash32& slot) const;
+    [[nodiscard]] const Account& view(AccountRef account) const;
+    [[nodiscard]] bool exists(AccountRef account) const;
+    [[nodiscard]] Account& change(AccountRef account);  // as change_account
+    // The account and its storage are gone; what is written of it later makes it anew.
+    void erase(AccountRef account);
+    // Each slot reads as zero. The account counts as written.
+    void clear_storage(AccountRef account);
+    // The number of the clearing under which its slots are; 0: they are the base's and what was written over it.
+    [[nodiscard]] std::uint32_t clearing(AccountRef account) const;
+    // Whether a slot is not zero. Slots of the base that were set to zero one by one count as if they were not.
+    [[nodiscard]] bool has_storage(AccountRef account) const;
+    [[nodiscard]] Hash32 value(SlotRef slot) const;
+    void set_value(SlotRef slot, const Hash32& value);
+    [[nodiscard]] bool keeps_empty() const { return keeps_empty_; }
 
     // A point to which revert_to undoes everything, logs included. Nested points are fine.
     [[nodiscard]] std::size_t snapshot() { return newest_point_ = settled_ + journal_.size(); }
@@ -122,7 +153,12 @@ public:
         Hash32 slot;
         Hash32 value;
     };
-    [[nodiscard]] std::vector<StorageChange> changed_storage() const;  // by address, then slot
+    // By address, then slot. Of storage that was cleared: what was written since.
+    [[nodiscard]] std::vector<StorageChange> changed_storage() const;
+    // Nothing of the base's storage is left.
+    [[nodiscard]] bool is_storage_cleared(const types::Address& address) const;
+    // The slot as the base has it.
+    [[nodiscard]] Hash32 storage_before(const types::Address& address, const Hash32& slot) const;
     [[nodiscard]] const std::map<Hash32, Bytes>& new_code() const { return code_; }
     [[nodiscard]] const std::map<Bytes, std::optional<Bytes>, BytesLess>& changed_native() const { return native_; }
 
@@ -146,18 +182,30 @@ public:
 
 private:
     using Natives = std::map<Bytes, std::optional<Bytes>, BytesLess>;
-    // An account or slot that was read or written. A read alone leaves `changed` false.
-    struct TouchedAccount {
-        std::uint32_t journaled = 0;  // number of its newest journal entry, from 1
-        bool existed = false;
+    // What the journal brings back of an account or slot that was read or written. A read alone leaves `changed` false.
+    struct AccountState {
+        Account account;
         bool changed = false;
-        Account now;
+        bool erased = false;
+        bool wrote_slots = false;     // since `clearing` with others than zero; it may be that all were reverted
+        std::uint32_t clearing = 0;   // the newest of its storage
+        std::uint32_t journaled = 0;  // number of its newest journal entry, from 1
+    };
+    struct TouchedAccount {
+        AccountState now;
         Account before;  // the base's, or an empty one
+        bool existed = false;
+    };
+    struct SlotState {
+        Hash32 value;
+        bool changed = false;
+        std::uint32_t clearing = 0;  // of the account, when it was written
+        std::uint32_t journaled = 0;
     };
     struct TouchedSlot {
-        Hash32 now;
-        bool changed = false;
-        std::uint32_t journaled = 0;
+        SlotState now;
+        Hash32 before;
+        bool is_before_known = false;
     };
     using Accounts = KeyTable<types::Address, TouchedAccount>;
     using Slots = KeyTable<FixedBytes<types::Address::kSize + Hash32::kSize>, TouchedSlot>;
@@ -166,15 +214,11 @@ private:
     enum class What : std::uint8_t { account, storage, code, native, log };
     struct OldAccount {
         Accounts::Entry* entry;
-        Account account;
-        bool changed;
-        std::uint32_t journaled;
+        AccountState state;
     };
     struct OldSlot {
         Slots::Entry* entry;
-        Hash32 value;
-        bool changed;
-        std::uint32_t journaled;
+        SlotState state;
     };
     struct OldNative {
         Natives::iterator entry;
@@ -188,6 +232,16 @@ private:
         return *recent;
     }
     [[nodiscard]] Accounts::Entry& find_account(const types::Address& address) const;
+    [[nodiscard]] const Account& view(const TouchedAccount& touched) const {
+        // An empty account is none, whatever roots it was written with.
+        return touched.now.changed && touched.now.account.is_empty() ? empty_ : touched.now.account;
+    }
+    [[nodiscard]] bool exists(const TouchedAccount& touched) const {
+        if (!touched.now.changed) return touched.existed;
+        return !touched.now.erased && (keeps_empty_ || !touched.now.account.is_empty());
+    }
+    [[nodiscard]] AccountState& change(Accounts::Entry& entry);
+    [[nodiscard]] const Hash32& before(Slots::Entry& entry) const;
     // Whether an entry with this number is in the journal after the newest point: then its old value is there already.
     [[nodiscard]] bool in_journal(std::uint32_t journaled) const { return journaled > newest_point_; }
     [[nodiscard]] std::uint32_t note(What what) {
@@ -198,10 +252,13 @@ private:
     }
 
     const StateReader& base_;
+    const bool keeps_empty_;
+    const Account empty_ = empty_account();
     mutable Accounts accounts_;
     static constexpr std::size_t kRecent = 16;
     mutable std::array<Accounts::Entry*, kRecent> recent_{};  // found last, by the address' last byte
-    Slots storage_;
+    mutable Slots storage_;
+    std::uint32_t clearings_ = 0;  // numbers that were given
     std::map<Hash32, Bytes> code_;
     Natives native_;
     std::vector<types::Log> logs_;
@@ -214,5 +271,40 @@ private:
     std::vector<OldNative> old_natives_;
     ReadMeter* meter_ = nullptr;  // null: nobody counts
 };
+
+class Overlay::AccountRef {
+public:
+    AccountRef() = default;
+
+private:
+    friend class Overlay;
+    explicit AccountRef(Accounts::Entry* entry) : entry_(entry) {}
+    Accounts::Entry* entry_ = nullptr;
+};
+
+class Overlay::SlotRef {
+public:
+    SlotRef() = default;
+
+private:
+    friend class Overlay;
+    SlotRef(Accounts::Entry* account, Slots::Entry* slot) : account_(account), slot_(slot) {}
+    Accounts::Entry* account_ = nullptr;
+    Slots::Entry* slot_ = nullptr;
+};
+
+inline Overlay::AccountRef Overlay::account_ref(const types::Address& address) const {
+    return AccountRef(&touch(address));
+}
+inline const Account& Overlay::view(AccountRef account) const { return view(account.entry_->value); }
+inline bool Overlay::exists(AccountRef account) const { return exists(account.entry_->value); }
+inline Account& Overlay::change(AccountRef account) { return change(*account.entry_).account; }
+inline std::uint32_t Overlay::clearing(AccountRef account) const { return account.entry_->value.now.clearing; }
+inline Hash32 Overlay::value(SlotRef slot) const {
+    const SlotState& now = slot.slot_->value.now;
+    const std::uint32_t clearing = slot.account_->value.now.clearing;
+    if (now.changed && now.clearing == clearing) return now.value;
+    return clearing != 0 ? Hash32() : before(*slot.slot_);
+}
 
 }  // namespace quern::chain::state

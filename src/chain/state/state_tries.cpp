@@ -62,6 +62,25 @@ bool is_same(const Child& a, const Child& b) {
     return bool(a.node) == bool(b.node) && (!a.node || a.reference == b.reference);
 }
 
+// Removes what an account has of slots and nodes in `state`, and tells as changes what the slots were. What the account
+// gets instead is to be put into the batch later.
+Status erase_storage(const types::Address& address, const store::Reader& state, store::WriteBatch& batch,
+                     Bytes& changes) {
+    QUERN_CHECK(state.for_each(table_key(Table::storage, {address}), {}, [&](BytesView key, BytesView value) {
+        append_change(changes, key, to_bytes(value));
+        batch.erase(to_bytes(key));
+        return true;
+    }));
+    return state.for_each(storage_trie_prefix(address), {}, [&](BytesView key, BytesView) {
+        batch.erase(to_bytes(key));
+        return true;
+    });
+}
+
+bool has_storage(const std::optional<Account>& account) {
+    return account && account->storage_root != empty_trie_root();
+}
+
 std::vector<Hash32> hash_addresses(std::span<const types::Address> addresses) {
     std::vector<BytesView> messages(addresses.begin(), addresses.end());
     std::vector<Hash32> hashes(addresses.size());
@@ -144,8 +163,13 @@ Expected<StateChange> StateTries::compute(const Overlay& overlay, const StateVer
     StateChange change;
     const auto table = std::make_shared<AccountTable>();
     change.accounts = table;
-    write_flat_tables(overlay, change.batch);
     const auto accounts = overlay.changed_accounts();
+    // Before anything is put in its place.
+    std::map<types::Address, Bytes> erased;
+    for (const auto& [address, value] : accounts)
+        if (overlay.is_storage_cleared(address) && has_storage(overlay.account_before(address)))
+            QUERN_CHECK(erase_storage(address, state, change.batch, erased[address]));
+    write_flat_tables(overlay, change.batch);
     const auto slots = overlay.changed_storage();
     auto account = accounts.begin();
     auto slot = slots.begin();
@@ -184,9 +208,14 @@ Expected<StateChange> StateTries::compute(const Overlay& overlay, const StateVer
         updates[i].key = hashes[i];
         auto& part = changes[hashes[i].data[0]];
         ++part.count;
-        append_change(part.before, addresses[i], overlay.account_before(addresses[i]));
+        const auto account_before = overlay.account_before(addresses[i]);
+        append_change(part.before, addresses[i], account_before);
+        const auto gone = erased.find(addresses[i]);
+        if (gone != erased.end()) append(part.before, gone->second);
         for (const auto& changed : slots_of[i]) {
-            const Hash32 before = overlay.base().storage(changed.address, changed.slot);
+            const Hash32 before =
+                has_storage(account_before) ? overlay.storage_before(changed.address, changed.slot) : Hash32();
+            if (gone != erased.end() && !before.is_zero()) continue;  // told with what was erased
             append_change(part.before, table_key(Table::storage, {changed.address, changed.slot}),
                           before.is_zero() ? std::nullopt : std::optional(to_bytes(before)));
         }

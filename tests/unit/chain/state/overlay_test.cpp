@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/rng.h"
 #include "chain/state/account_codec.h"
 #include "chain/state/flat_state.h"
@@ -92,26 +94,35 @@ TEST_F(OverlayOnStore, counts_what_is_read_and_reads_no_more_than_can_be_paid_fo
 struct PlainOverlay {
     std::map<types::Address, Account> accounts;
     std::map<std::pair<types::Address, Hash32>, Hash32> slots;
+    std::set<types::Address> cleared;  // whose slots are those alone
     std::map<Bytes, std::optional<Bytes>, BytesLess> natives;
+
+    void clear(const types::Address& who) {
+        std::erase_if(slots, [&](const auto& slot) { return slot.first.first == who; });
+        cleared.insert(who);
+    }
 };
 
 TEST_F(OverlayOnStore, random_writes_and_reverts_agree_with_copies_of_everything) {
     SeededRng rng(7);
-    for (std::uint8_t i = 0; i < 10; ++i) overlay.set_account(address(i), with_balance(100U + i));
-    ASSERT_TRUE(commit_overlay(overlay, Roots{}, store));
-    Overlay upper(flat);
-    PlainOverlay plain;
-    std::vector<std::pair<std::size_t, PlainOverlay>> points;
     const auto slot_of = [](std::uint8_t number) {
         Hash32 slot;
         slot.data[3] = number;
         return slot;
     };
+    for (std::uint8_t i = 0; i < 10; ++i) {
+        overlay.set_account(address(i), with_balance(100U + i));
+        if (i < 5) overlay.set_storage(address(i), slot_of(1), slot_of(9));
+    }
+    ASSERT_TRUE(commit_overlay(overlay, Roots{}, store));
+    Overlay upper(flat);
+    PlainOverlay plain;
+    std::vector<std::pair<std::size_t, PlainOverlay>> points;
     for (int step = 0; step < 20'000; ++step) {
         const auto who = address(static_cast<std::uint8_t>(rng.below(20)));
         const Hash32 slot = slot_of(static_cast<std::uint8_t>(rng.below(3)));
         const Bytes name{static_cast<std::uint8_t>(rng.below(8))};
-        switch (rng.below(9)) {
+        switch (rng.below(11)) {
             case 0:
                 points.emplace_back(upper.snapshot(), plain);
                 break;
@@ -144,6 +155,18 @@ TEST_F(OverlayOnStore, random_writes_and_reverts_agree_with_copies_of_everything
                 upper.erase_native(name);
                 break;
             case 7:
+                if (rng.below(4) == 0) {
+                    upper.erase(upper.account_ref(who));
+                    plain.accounts[who] = empty_account();
+                } else {
+                    upper.clear_storage(upper.account_ref(who));
+                    if (!plain.accounts.contains(who))
+                        plain.accounts[who] = flat.account(who).value_or(empty_account());
+                    plain.accounts[who].storage_root = empty_trie_root();
+                }
+                plain.clear(who);
+                break;
+            case 8:
                 if (rng.below(20) != 0) break;
                 points.clear();
                 upper.settle();
@@ -157,7 +180,17 @@ TEST_F(OverlayOnStore, random_writes_and_reverts_agree_with_copies_of_everything
                 ASSERT_EQ(upper.account_or_empty(who), expected.value_or(empty_account())) << step;
                 ASSERT_EQ(upper.account_before(who), flat.account(who)) << step;
                 const auto kept = plain.slots.find({who, slot});
-                ASSERT_EQ(upper.storage(who, slot), kept == plain.slots.end() ? Hash32{} : kept->second) << step;
+                const Hash32 below = plain.cleared.contains(who) ? Hash32{} : flat.storage(who, slot);
+                ASSERT_EQ(upper.storage(who, slot), kept == plain.slots.end() ? below : kept->second) << step;
+                ASSERT_EQ(upper.storage_before(who, slot), flat.storage(who, slot)) << step;
+                ASSERT_EQ(upper.is_storage_cleared(who), plain.cleared.contains(who)) << step;
+                const auto before = flat.account(who);
+                const bool has_below =
+                    !plain.cleared.contains(who) && before && before->storage_root != empty_trie_root();
+                const bool has_own = std::any_of(plain.slots.begin(), plain.slots.end(), [&](const auto& item) {
+                    return item.first.first == who && !item.second.is_zero();
+                });
+                ASSERT_EQ(upper.has_storage(upper.account_ref(who)), has_below || has_own) << step;
                 const auto native = plain.natives.find(name);
                 ASSERT_EQ(upper.native(name), native == plain.natives.end() ? std::nullopt : native->second) << step;
             }
@@ -175,6 +208,20 @@ TEST_F(OverlayOnStore, random_writes_and_reverts_agree_with_copies_of_everything
             << step;
         ASSERT_EQ(upper.changed_native(), plain.natives) << step;
     }
+}
+
+TEST_F(OverlayOnStore, empty_accounts_are_there_where_they_are_kept) {
+    overlay.set_account(address(1), empty_account());
+    EXPECT_FALSE(overlay.account(address(1)));
+    Overlay before_eip161(flat, EmptyAccounts::kept);
+    EXPECT_FALSE(before_eip161.account(address(1)));
+    before_eip161.set_account(address(1), empty_account());
+    EXPECT_EQ(before_eip161.account(address(1)), empty_account());
+    const auto point = before_eip161.snapshot();
+    before_eip161.erase(before_eip161.account_ref(address(1)));
+    EXPECT_FALSE(before_eip161.account(address(1)));
+    before_eip161.revert_to(point);
+    EXPECT_EQ(before_eip161.account(address(1)), empty_account());
 }
 
 TEST(KeyTable, finds_what_was_added_whatever_the_keys_have_in_common) {

@@ -54,6 +54,14 @@ inline Roots roots_of(const Content& content) {
 inline void change(Rng& rng, Overlay& overlay, Content& content, std::uint64_t people) {
     for (std::uint64_t i = rng.below(12); i > 0; --i) {
         const auto who = address(rng.below(people));
+        if (rng.below(5) == 0) {  // all its storage goes, in half of the cases with the account
+            const bool with_account = rng.below(2) == 0;
+            const auto account = overlay.account_ref(who);
+            with_account ? overlay.erase(account) : overlay.clear_storage(account);
+            if (with_account) content.accounts.erase(who);
+            content.slots.erase(who);
+            if (rng.below(2) == 0) continue;
+        }
         Account account = overlay.account_or_empty(who);
         if (rng.below(4) == 0 && !content.slots.contains(who)) {
             overlay.set_account(who, empty_account());

@@ -4,13 +4,13 @@
 #include "base/rng.h"
 #include "chain/state/path_trie.h"
 #include "chain/state/trie.h"
+#include "chain/statetest/cases.h"
 #include "crypto/hash.h"
-#include "vectors/cases.h"
 
-namespace quern::vectors {
+namespace quern::chain::statetest {
 namespace {
 
-using namespace chain::state;
+using namespace state;
 
 using Change = std::pair<Bytes, Bytes>;  // an empty value erases
 
@@ -60,11 +60,11 @@ Status check_order(const std::vector<Change>& changes, const Hash32& wanted, std
         if (reload_every != 0 && i % reload_every == 0) trie.reset(trie.commit(store));
     }
     const Hash32 root = trie.commit(store);
-    if (root != wanted) return fail("vectors.root", to_hex0x(root));
+    if (root != wanted) return fail("statetest.root", to_hex0x(root));
     for (const auto& [key, value] : content) {
         QUERN_TRY(const auto proof, trie.prove(key));
         QUERN_TRY(const auto proven, verify_trie_proof(root, key, proof));
-        if (proven.value_or(Bytes()) != value) return fail("vectors.proof", to_hex0x(key));
+        if (proven.value_or(Bytes()) != value) return fail("statetest.proof", to_hex0x(key));
     }
     return {};
 }
@@ -102,16 +102,16 @@ Status check_by_path(const std::vector<Change>& changes, const Hash32& wanted, b
         places.store(trie);
         QUERN_TRY(root, PathTrie::load_root(places));
     }
-    if (root_hash(root) != wanted) return fail("vectors.root", "by path: " + to_hex0x(root_hash(root)));
+    if (root_hash(root) != wanted) return fail("statetest.root", "by path: " + to_hex0x(root_hash(root)));
     return {};
 }
 
 }  // namespace
 
-Result run_trie_case(std::string_view file, const json::Value& test) {
+std::optional<CaseResult> run_trie_case(std::string_view file, const json::Value& test) {
     const json::Value* in = test.find("in");
     const auto root_text = test.get_string("root");
-    if (in == nullptr || !root_text) return not_mine();
+    if (in == nullptr || !root_text) return std::nullopt;
     const auto root = fixed_from_hex<32>(*root_text);
     auto changes = read_changes(*in);
     if (!root) return failed("root: " + root.error().to_string());
@@ -134,15 +134,15 @@ Result run_trie_case(std::string_view file, const json::Value& test) {
     return passed();
 }
 
-Result run_hex_prefix_case(std::string_view, const json::Value& test) {
+std::optional<CaseResult> run_hex_prefix_case(std::string_view, const json::Value& test) {
     const auto sequence = test.get_array("seq");
     const auto terminator = test.get_bool("term");
     const auto out = test.get_string("out");
-    if (!sequence || !terminator || !out) return not_mine();
+    if (!sequence || !terminator || !out) return std::nullopt;
     Nibbles path;
     for (const auto& item : *sequence) path.push_back(static_cast<std::uint8_t>(item.as_u64().value_or(0xff)));
     const std::string ours = to_hex(hex_prefix(path, *terminator));
     return ours == *out ? passed() : failed(ours);
 }
 
-}  // namespace quern::vectors
+}  // namespace quern::chain::statetest

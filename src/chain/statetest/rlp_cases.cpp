@@ -1,7 +1,7 @@
 #include "base/rlp.h"
-#include "vectors/cases.h"
+#include "chain/statetest/cases.h"
 
-namespace quern::vectors {
+namespace quern::chain::statetest {
 namespace {
 
 // "in" is a string, a number, "#" and a decimal number, or a list of these.
@@ -29,7 +29,7 @@ Status write_item(rlp::Writer& out, const json::Value& value) {
     }
     // The one number beyond 256 bits in the set is 2^256; RLP itself has no bound.
     if (text != "#115792089237316195423570985008687907853269984665640564039457584007913129639936")
-        return fail("vectors.number_too_large", std::string(text));
+        return fail("statetest.number_too_large", std::string(text));
     Bytes big_endian(33, 0);
     big_endian[0] = 1;
     out.bytes(big_endian);
@@ -52,10 +52,10 @@ Status copy_item(rlp::Reader& in, rlp::Writer& out) {
 
 }  // namespace
 
-Result run_rlp_case(std::string_view, const json::Value& test) {
+std::optional<CaseResult> run_rlp_case(std::string_view, const json::Value& test) {
     const json::Value* in = test.find("in");
     const json::Value* out = test.find("out");
-    if (in == nullptr || out == nullptr || test.size() != 2 || !out->is_string()) return not_mine();
+    if (in == nullptr || out == nullptr || test.size() != 2 || !out->is_string()) return std::nullopt;
     const auto encoded = from_hex(*out->as_string());
     if (!encoded) return failed("out: " + encoded.error().to_string());
     const Status valid = rlp::validate(*encoded);
@@ -72,4 +72,4 @@ Result run_rlp_case(std::string_view, const json::Value& test) {
     return ours == *encoded ? passed() : failed("encoded as " + to_hex0x(ours));
 }
 
-}  // namespace quern::vectors
+}  // namespace quern::chain::statetest

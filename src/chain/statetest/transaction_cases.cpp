@@ -1,10 +1,10 @@
+#include "chain/statetest/cases.h"
 #include "chain/types/transaction_rules.h"
-#include "vectors/cases.h"
 
-namespace quern::vectors {
+namespace quern::chain::statetest {
 namespace {
 
-using namespace chain::types;
+using namespace types;
 
 constexpr std::uint64_t kMainnetChainId = 1;  // all official cases are mainnet's
 
@@ -30,10 +30,10 @@ Expected<RecoveredTransaction> accept(BytesView bytes, bool has_floor) {
 
 }  // namespace
 
-Result run_transaction_case(std::string_view, const json::Value& test) {
+std::optional<CaseResult> run_transaction_case(std::string_view, const json::Value& test) {
     const auto text = test.get_string("txbytes");
     const auto results = test.get_object("result");
-    if (!text || !results) return not_mine();
+    if (!text || !results) return std::nullopt;
     bool has_floor = false;
     const json::Value* wanted = newest_result(**results, has_floor);
     if (wanted == nullptr) return skipped("no result for a supported fork");
@@ -56,4 +56,4 @@ Result run_transaction_case(std::string_view, const json::Value& test) {
     return passed();
 }
 
-}  // namespace quern::vectors
+}  // namespace quern::chain::statetest
