@@ -46,6 +46,11 @@ using Word = std::uint32_t ProfileSummary::*;
     return share == 0 ? 0 : share - 1;
 }
 
+// What limits of moments and rest may be that the submitter has not allowed by name.
+[[nodiscard]] std::uint32_t most_beside(std::uint32_t cap) {
+    return std::max(kLeastLimit, order_of(soft_mul(cap, soft_from_i32(kCapMultiple))));
+}
+
 // As people write it, the same on each machine.
 [[nodiscard]] std::string text_of(std::uint32_t word) {
     std::array<char, 32> text{};
@@ -159,10 +164,10 @@ Expected<Limits> derive_limits(std::span<const ProfileSummary> profiles, const T
     if (profiles.size() < kMinProfilers || profiles.size() > kMaxProfilers)
         return fail("tolerance.wrong_profilers", std::to_string(profiles.size()) + " profilers");
     Limits limits;
-    limits.l2 = std::max(bound_of(profiles, &ProfileSummary::l2), terms.allowance.l2);
-    limits.linf = std::max(bound_of(profiles, &ProfileSummary::linf), terms.allowance.linf);
-    limits.moments = std::max(bound_of(profiles, &ProfileSummary::moments), terms.allowance.moments);
-    limits.rest = std::max(bound_of(profiles, &ProfileSummary::rest), terms.allowance.rest);
+    limits.l2 = bound_of(profiles, &ProfileSummary::l2);
+    limits.linf = bound_of(profiles, &ProfileSummary::linf);
+    limits.moments = bound_of(profiles, &ProfileSummary::moments);
+    limits.rest = bound_of(profiles, &ProfileSummary::rest);
     limits.loose = bound_of(profiles, &ProfileSummary::loose);
     const std::uint32_t movement = median(words_of(profiles, &ProfileSummary::movement));
     limits.least_movement = order_of(soft_div(movement, terms.range));
@@ -176,7 +181,12 @@ Expected<Limits> derive_limits(std::span<const ProfileSummary> profiles, const T
     if (cap < noise)
         return fail("tolerance.cap_too_low", "the cap of a segment, " + text_of(cap) +
                                                  ", is below the median noise of profilers, " + text_of(noise));
-    limits.l2 = std::min(limits.l2, cap);
+    const std::uint32_t most = most_beside(terms.cap);
+    limits.l2 = std::min(std::max(limits.l2, terms.allowance.l2), cap);
+    limits.linf = std::max(limits.linf, terms.allowance.linf);
+    limits.moments = std::max(std::min(limits.moments, most), terms.allowance.moments);
+    limits.rest = std::max(std::min(limits.rest, most), terms.allowance.rest);
+    limits.loose = std::min(limits.loose, kMostLoose);
     return limits;
 }
 

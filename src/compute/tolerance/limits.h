@@ -22,6 +22,12 @@ inline constexpr std::size_t kMaxProfiled = 1U << 10;
 // and their own machines: later segments were seen to be 50 times noisier, and the error of the worst element exceeds x
 // with a chance that falls as 1/x only. A power of two, so that nothing is rounded.
 inline constexpr std::uint32_t kMargin = 256;
+// Nothing measured makes the limits of moments and rest larger than so many times the cap: the cap itself is of l2
+// alone, and whoever may be off by as much as moments move needs no gradients (doc/tolerance.md, "Limits").
+inline constexpr std::uint32_t kCapMultiple = 4;
+// 8: no element of a loose slot moves further, by the farthest of the others. Honest ones move about as far as these,
+// which is no noise that a margin would be for.
+inline constexpr std::uint32_t kMostLoose = 0x41000000;
 // 2^-18, 64 times the rounding of one operation: no limit is below. Where most profilers agree with their replay to the
 // bit, a solver that does not is not yet a liar.
 inline constexpr std::uint32_t kLeastLimit = 0x36800000;
@@ -51,7 +57,7 @@ struct Allowance {
 
 // What the submitter asks for. All words are finite; those that are no allowances lie above +0.
 struct Terms {
-    std::uint32_t cap = 0;          // l2 of a segment
+    std::uint32_t cap = 0;          // l2 of a segment; of moments and rest kCapMultiple times as much
     std::uint32_t history_cap = 0;  // the sum of l2 over all segments of the history
     std::uint64_t segments = 1;     // of the history, 1 to kMaxLimitedSegments
     std::uint32_t range = 0;        // 1 and above: by what factor a movement may leave the profiled one, up and down

@@ -162,6 +162,38 @@ TEST(Limits, caps_bound_a_segment_and_the_sum_over_the_history) {
     }
 }
 
+// Of l2 the cap holds whatever profilers say. It would be worth little beside moments that they can make the solver's
+// to set: huge ones say by themselves where the next segment leads.
+TEST(Limits, a_majority_that_lies_cannot_free_moments_nor_the_rest_nor_loose_slots) {
+    Terms terms = kTerms;
+    terms.cap = word(1e-2F);
+    std::vector<Profile> profiles(3, profile(1e-4F));
+    for (const float lie : {1.0F, 1e30F}) {
+        for (std::size_t liar = 0; liar < 2; ++liar)
+            for (const Measure each : {Measure::l2, Measure::moments, Measure::rest, Measure::loose})
+                profiles[liar][0][each] = word(lie);
+        const auto limits = derive_limits(profiles, terms);
+        ASSERT_TRUE(limits) << limits.error().to_string();
+        EXPECT_EQ(limits->l2, word(1e-2F));
+        EXPECT_EQ(limits->moments, word(4e-2F));
+        EXPECT_EQ(limits->rest, word(4e-2F));
+        EXPECT_EQ(limits->loose, word(8.0F));
+    }
+    // What the submitter allows by name it has, and the least limit is no cap's to take.
+    terms.allowance.rest = word(0.5F);
+    EXPECT_EQ(derive_limits(profiles, terms)->rest, word(0.5F));
+    terms = kTerms;
+    terms.cap = word(1e-7F);
+    const auto closest = derive_limits(std::vector<Profile>(3, profile(0)), terms);
+    ASSERT_TRUE(closest) << closest.error().to_string();
+    EXPECT_EQ(closest->moments, word(0x1p-18F));
+    // The largest cap bounds nothing, and does not become a bound that nothing passes.
+    terms.cap = word(kMost);
+    const auto open = derive_limits(std::vector<Profile>(3, profile(0.25F)), terms);
+    ASSERT_TRUE(open);
+    EXPECT_NEAR(number(open->moments), kMargin * 0.275, 1e-4);
+}
+
 TEST(Limits, an_allowance_is_the_least_limit_and_caps_bound_it) {
     const std::vector<Profile> profiles(3, profile(1e-4F));
     Terms terms = kTerms;
