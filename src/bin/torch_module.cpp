@@ -97,22 +97,24 @@ compute::program::Stepper torch_stepper(std::size_t threads) {
                                       const vm::tensor::Tensor& seed) -> Expected<compute::program::StepFunction> {
         QUERN_TRY(const auto make, find_in_module<MakeTorchSteps>(kTorchModuleSymbol));
         std::string remark;
-        QUERN_TRY(auto made, steps_of(make, program, count, TorchProducts::f32, remark));
+        QUERN_TRY(auto made, steps_of(make, program, count, {}, remark));
         return [steps = std::shared_ptr(std::move(made)), &data, &seed](vm::tensor::State& state) {
             return steps->step(state, data, seed);
         };
     };
 }
 
-compute::tolerance::profile::MakeProfilers backends_by_torch(TorchProducts products) {
-    return [products](const vm::tensor::Program& program, const vm::tensor::DataSource& data,
-                      const vm::tensor::Tensor& seed, std::size_t threads) -> Expected<TorchBackends> {
-        QUERN_TRY(const auto make, find_in_module<MakeTorchBackends>(kTorchBackendsSymbol));
-        std::string why;
-        const std::unique_ptr<TorchBackends> made(make(program, data, seed, clamped(threads), products, why));
-        if (made == nullptr) return fail("torch.failed", why);
-        return std::move(*made);
-    };
+compute::tolerance::profile::MakeProfilers backends_by_torch(TorchChoice choice) {
+    return
+        [choice = std::move(choice)](const vm::tensor::Program& program, const vm::tensor::DataSource& data,
+                                     const vm::tensor::Tensor& seed, std::size_t threads) -> Expected<TorchBackends> {
+            QUERN_CHECK(check_torch_device(choice.device));
+            QUERN_TRY(const auto make, find_in_module<MakeTorchBackends>(kTorchBackendsSymbol));
+            std::string why;
+            const std::unique_ptr<TorchBackends> made(make(program, data, seed, clamped(threads), choice, why));
+            if (made == nullptr) return fail("torch.failed", why);
+            return std::move(*made);
+        };
 }
 
 }  // namespace quern

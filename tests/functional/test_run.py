@@ -12,7 +12,7 @@ import framework
 from quern.devnet import program, run
 
 TEXT = "The quern is a mill. It grinds corn, and the corn that it grinds is the miller's: so he says, and so it is.\n" * 40
-STEPS, LONG, SEED = 30, 4000, 3
+STEPS, LONG, SEED = 30, 1500, 3
 BEACON = "0x" + bytes(8).hex() + SEED.to_bytes(8, "big").hex() + bytes(16).hex()
 TIMEOUT_S = 240
 
@@ -152,7 +152,7 @@ class RunTest(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
         command = self.command("wrong")
         at = command.index("--data")
-        for words, name in (([], "compile.wrong_data"), (["--data", self.path("text")], "compile.wrong_data")):
+        for words, name in (([], "compile.wrong_data"), (["--data", self.path("plain.bin")], "compile.wrong_data")):
             done = subprocess.run([*command[:at], *words, *command[at + 2:]], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn(name, done.stderr)

@@ -396,7 +396,7 @@ class LocalTrainTest(unittest.TestCase, Trains):
             self.assertEqual(one.read(), two.read())
         self.assertEqual(self.error(Run([*named, "--export", path("net.onnx")]))["name"], "train.same_file")
         self.directory = directory
-        text = [*self.make_model("text", 5), "--local"]
+        text = [*self.make_model("text"), "--local"]
         self.assertEqual(self.error(Run([*text, "--export", path("text.onnx")]))["name"], "train.no_onnx")
 
     @staticmethod

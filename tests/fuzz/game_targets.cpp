@@ -232,7 +232,7 @@ bool run_challenge(BytesView input) {
         report.stretch = {0, report.plan->steps()};
         report.result_root = Hash32{{4}};
         report.interval = 1;
-        report.samples = 2;
+        report.segments = {0, 1};
         QUERN_PROPERTY(!check_probe_challenge(*challenge, Hash32{{1}}, report));  // nothing leads to that result root
     }
     return taken;

@@ -165,10 +165,10 @@ private:
         std::string line = result.outcome == Outcome::passed   ? "PASS"
                            : result.outcome == Outcome::failed ? "FAIL"
                                                                : "SKIP";
-        line += " " + path.string();
+        line.append(" ").append(path.string());
         for (const std::string* part : {&test.name, &result.fork, &result.indexes})
-            if (!part->empty()) line += " " + *part;
-        if (!result.why.empty()) line += ": " + result.why;
+            if (!part->empty()) line.append(" ").append(*part);
+        if (!result.why.empty()) line.append(": ").append(result.why);
         // Names and values are a file's; the line breaks are ours.
         std::string shown;
         for (std::size_t begin = 0; begin <= line.size();) {

@@ -206,9 +206,11 @@ std::optional<CaseResults> run_state_test(RunContext& context, std::string_view,
             else if (const auto done = run_part(context, test, *revision, fork, part, *indexes, result); !done)
                 result = failed(done.error().to_string());
             result.fork = fork;
-            if (indexes)
-                result.indexes = "d" + std::to_string(indexes->data) + " g" + std::to_string(indexes->gas) + " v" +
-                                 std::to_string(indexes->value);
+            if (indexes) {
+                result.indexes = std::string("d").append(std::to_string(indexes->data));
+                result.indexes.append(" g").append(std::to_string(indexes->gas));
+                result.indexes.append(" v").append(std::to_string(indexes->value));
+            }
             results.push_back(std::move(result));
         }
     }

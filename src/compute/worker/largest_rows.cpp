@@ -12,7 +12,7 @@ using tolerance::judge::RowWalk;
 
 std::string listed(std::span<const std::uint64_t> segments) {
     std::string text;
-    for (const std::uint64_t segment : segments) text += (text.empty() ? "" : ",") + std::to_string(segment);
+    for (const std::uint64_t segment : segments) text.append(text.empty() ? "" : ",").append(std::to_string(segment));
     return text;
 }
 

@@ -7,6 +7,9 @@
 
 // Labels as values, which g++ and clang have and the standard has not.
 #pragma GCC diagnostic ignored "-Wpedantic"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wdangling-pointer"  // labels stay where they are
+#endif
 
 namespace quern::vm::evm {
 namespace {
@@ -313,8 +316,10 @@ at_PUSH_WORD:
     DUP(2)
     DUP(3)
     DUP(4)
-    DUP(5) DUP(6) DUP(7) DUP(8) DUP(9) DUP(10) DUP(11) DUP(12) DUP(13) DUP(14) DUP(15) DUP(16) SWAP(1) SWAP(2) SWAP(3)
-        SWAP(4) SWAP(5) SWAP(6) SWAP(7) SWAP(8) SWAP(9) SWAP(10) SWAP(11) SWAP(12) SWAP(13) SWAP(14) SWAP(15) SWAP(16)
+    DUP(5)
+    DUP(6)
+    DUP(7) DUP(8) DUP(9) DUP(10) DUP(11) DUP(12) DUP(13) DUP(14) DUP(15) DUP(16) SWAP(1) SWAP(2) SWAP(3) SWAP(4) SWAP(5)
+        SWAP(6) SWAP(7) SWAP(8) SWAP(9) SWAP(10) SWAP(11) SWAP(12) SWAP(13) SWAP(14) SWAP(15) SWAP(16)
 
             at_ADD_NUMBER : * top = word::add(*top, at->number);
     NEXT;

@@ -83,8 +83,8 @@ private:
         if (is_creation()) return fail("tx.type_3_tx_contract_creation");
         if (tx_.blob_hashes.empty()) return fail("tx.type_3_tx_zero_blobs");
         const BlobLimits limits = blob_limits(revision_);
-        if (tx_.blob_hashes.size() > limits.of_transaction) return fail("tx.type_3_tx_blob_count_exceeded");
         if (tx_.blob_hashes.size() > limits.of_block) return fail("tx.type_3_tx_max_blob_gas_allowance_exceeded");
+        if (tx_.blob_hashes.size() > limits.of_transaction) return fail("tx.type_3_tx_blob_count_exceeded");
         for (const Hash32& hash : tx_.blob_hashes)
             if (hash.data[0] != kBlobHashVersion) return fail("tx.type_3_tx_invalid_blob_versioned_hash");
         if (tx_.max_fee_per_blob_gas < block_.blob_base_fee) return fail("tx.insufficient_max_fee_per_blob_gas");

@@ -37,9 +37,9 @@ TEST(P256, refuses_numbers_out_of_range_and_points_off_the_curve) {
     EXPECT_FALSE(p256_verify(digest, kSignature, off));
 }
 
-// The same residues as the key's, but not the numbers that name the point: x = 5 is one of the curve's, and 5 + p fits
-// 32 bytes.
-TEST(P256, refuses_coordinates_that_are_not_reduced) {
+// The same residues, but not the numbers that name the point or the signature: x = 5 is one of the curve's, and 5 + p
+// fits 32 bytes.
+TEST(P256, refuses_numbers_that_are_not_reduced) {
     const P256Key small{word("0000000000000000000000000000000000000000000000000000000000000005"),
                         word("459243b9aa581806fe913bce99817ade11ca503c64d9a3c533415c083248fbcc")};
     const P256Key raised{word("ffffffff00000001000000000000000000000001000000000000000000000004"), small.y};
@@ -47,6 +47,10 @@ TEST(P256, refuses_coordinates_that_are_not_reduced) {
     const P256Signature signature{small.x, small.x};
     EXPECT_TRUE(p256_verify({}, signature, small));
     EXPECT_FALSE(p256_verify({}, signature, raised));
+    // 5 + n, likewise.
+    const Hash32 above = word("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632556");
+    EXPECT_FALSE(p256_verify({}, {small.x, above}, small));
+    EXPECT_FALSE(p256_verify({}, {above, small.x}, small));
 }
 
 }  // namespace

@@ -341,6 +341,9 @@ std::vector<GradientRow> composite_rows() {
     table.add("softmax", "", {kLarge}, [](Builder& b, Inputs x) { return softmax(b, x[0]); });
     table.add("cross_entropy", "", {rows},
               [](Builder& b, Inputs x) { return cross_entropy(b, x[0], spread(b, matrix_shape(33, 1), 2, 7, 65)); });
+    table.add("cross_entropy_of_rows", "", {rows}, [](Builder& b, Inputs x) {
+        return cross_entropy_of_rows(b, x[0], spread(b, matrix_shape(33, 1), 2, 7, 65));
+    });
     table.add("relu", "", {rows}, [](Builder& b, Inputs x) { return relu(b, x[0]); });
     table.add("silu", "", {rows}, [](Builder& b, Inputs x) { return silu(b, x[0]); });
     table.add("softplus", "", {rows}, [](Builder& b, Inputs x) { return softplus(b, x[0]); });
@@ -350,6 +353,8 @@ std::vector<GradientRow> composite_rows() {
               [](Builder& b, Inputs x) { return mean_squared_error(b, x[0], x[1]); });
     table.add("binary_cross_entropy", "", {rows, rows},
               [](Builder& b, Inputs x) { return binary_cross_entropy(b, x[0], x[1]); });
+    table.add("binary_cross_entropy_of_each", "", {rows, rows},
+              [](Builder& b, Inputs x) { return binary_cross_entropy_of_each(b, x[0], x[1]); });
     table.add("linear", "", {Shape{{2, 1, 33, 5}}, matrix_shape(5, 34), vector_shape(34)},
               [](Builder& b, Inputs x) { return linear(b, x[0], x[1], x[2]); });
     table.add("linear", "without bias", {matrix_shape(3, 5), matrix_shape(5, 4)},

@@ -150,7 +150,7 @@ TEST(NetworkFit, in_the_precision_that_is_chosen) {
     EXPECT_EQ(error_of(gpt("int4", {})), "arch.unknown_precision");
     EXPECT_EQ(error_of(gpt("int8", {"/h.9"})), "onnx.unknown_layer");
     const auto encoder = [](const std::string& precision) {
-        return fitted("encoder", {{60 * 5, {}}, {60, {}}}, {"cross_entropy", 2, "0.001", 0, "", precision});
+        return fitted("encoder", {{60 * 12, {}}, {60, {}}}, {"cross_entropy", 2, "0.001", 0, "", precision});
     };
     EXPECT_EQ(products_in_bytes(encoder("int8"), "encoder"), 3U * 4);
 }

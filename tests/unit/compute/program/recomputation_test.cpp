@@ -134,7 +134,7 @@ TEST(Recomputation, of_networks_of_other_tools_gives_the_same_bits) {
         ASSERT_TRUE(network) << network.error().to_string();
         std::vector<DataFile> files{{20 * 768, {}}, {20, {}}};
         if (network->input_is_whole) files = {{500, {}}};
-        const auto text = fit_architecture(*network, name, files, {"", 4, "0.001", 0, "", 4});
+        const auto text = fit_architecture(*network, name, files, {"", 4, "0.001", 0, "", "", {}, 4});
         ASSERT_TRUE(text) << text.error().to_string();
         auto read = parse_architecture(*text);
         ASSERT_TRUE(read) << read.error().to_string();

@@ -187,7 +187,6 @@ std::vector<Row> rows() {
         {"accumulated_over_four_batches", small_transformer(), adamw, {}, 1.8, 4},
         {"group_norm", group_normed(), adamw, {}, 0.8},
         {"onnx_bidirectional_gru", imported("gru", Input::row, 30, 2), adamw, {}, 0.5},
-        {"onnx_lstm", imported("lstm", Input::tokens, 10, 30), adamw, {}, 2.5},
         // A bias of keys has no gradient but rounding, of which Adam would make steps of full size.
         {"onnx_bidirectional_encoder",
          imported("encoder", Input::tokens, 12, 3),

@@ -345,7 +345,7 @@ TEST_F(FetchTest, goes_nowhere_else_by_a_gateways_redirect) {
     });
     options.schemes = {Scheme::ipfs};
     options.ipfs_gateway = gateway.url("");
-    expect_refused(get({"ipfs://" + std::string(59, 'b')}), kBadRedirect);
+    expect_refused(get({"ipfs://" + std::string(59, 'b')}), "transfer.refused");
     EXPECT_TRUE(other.requests().empty());
 }
 
