@@ -79,7 +79,7 @@ std::vector<Seed> seeds_torchscript() {
 }  // namespace
 
 std::span<const Target> all_targets() {
-    static constexpr Target kTargets[] = {{"torchscript", run_torchscript, seeds_torchscript, 16384, 10}};
+    static constexpr Target kTargets[] = {{"torchscript", run_torchscript, seeds_torchscript, 16384, 20}};
     return kTargets;
 }
 
