@@ -312,16 +312,14 @@ at_PUSH_NUMBER:
 at_PUSH_WORD:
     PUSH(*at->word);
     NEXT;
-    DUP(1)
-    DUP(2)
-    DUP(3)
-    DUP(4)
-    DUP(5)
-    DUP(6)
-    DUP(7) DUP(8) DUP(9) DUP(10) DUP(11) DUP(12) DUP(13) DUP(14) DUP(15) DUP(16) SWAP(1) SWAP(2) SWAP(3) SWAP(4) SWAP(5)
-        SWAP(6) SWAP(7) SWAP(8) SWAP(9) SWAP(10) SWAP(11) SWAP(12) SWAP(13) SWAP(14) SWAP(15) SWAP(16)
+    // clang-format off
+    DUP(1) DUP(2) DUP(3) DUP(4) DUP(5) DUP(6) DUP(7) DUP(8)
+    DUP(9) DUP(10) DUP(11) DUP(12) DUP(13) DUP(14) DUP(15) DUP(16)
+    SWAP(1) SWAP(2) SWAP(3) SWAP(4) SWAP(5) SWAP(6) SWAP(7) SWAP(8)
+    SWAP(9) SWAP(10) SWAP(11) SWAP(12) SWAP(13) SWAP(14) SWAP(15) SWAP(16)
+        // clang-format on
 
-            at_ADD_NUMBER : * top = word::add(*top, at->number);
+        at_ADD_NUMBER : * top = word::add(*top, at->number);
     NEXT;
 at_SUB_FROM_NUMBER:
     *top = word::sub(at->number, *top);
