@@ -4,6 +4,7 @@
 #include <map>
 
 #include "compute/program/composite.h"
+#include "compute/tolerance/distance/adam_moments.h"
 
 namespace quern::compute::tolerance::distance {
 namespace {
@@ -120,6 +121,17 @@ Value differing_words(Builder& b, Value claimed, Value replayed, DType dtype) {
     return program::sum_all(b, b.to_f32(different));
 }
 
+// 1 where an element of a claimed first moment is larger than the second beside it allows (MomentPair), or a second one
+// below 0, else 0. Of NaN it says nothing.
+Value beyond_second(Builder& b, Value first, Value second, float bound) {
+    const Value zero = b.constant(0.0F);
+    const Value root = b.sqrt(b.max(second, zero));
+    const Value most = b.fma(root, b.sqrt(b.constant(bound)), b.constant(kTinyMoment));
+    const Value above = b.lt(most, b.elementwise(ElementOp::abs, {first}));
+    const Value negative = b.lt(second, zero);
+    return largest_of(b, b.to_f32(b.elementwise(ElementOp::ior, {above, negative})));
+}
+
 // The larger of two that may not be there.
 void take_larger(Builder& b, Value& largest, Value next) { largest = largest.valid() ? b.max(largest, next) : next; }
 
@@ -150,6 +162,15 @@ Measures build_measures(Builder& b, const Program& training, std::span<const Cla
     const Norms norms = norms_of(b, parameters);
     of(Measure::l2) = norms.l2;
     for (const auto& [prefix, group] : companions) take_larger(b, of(Measure::moments), norms_of(b, group).l2);
+    Value beyond;
+    for (const MomentPair& pair : find_moment_pairs(training)) {
+        const Value first = slots[pair.first].claimed;
+        const Value second = slots[pair.second].claimed;
+        if (classes[pair.first] == Class::companion && classes[pair.second] == Class::companion)
+            take_larger(b, beyond, beyond_second(b, first, second, pair.bound));
+    }
+    // By 1 - beyond: the same word, or no finite number.
+    if (beyond.valid()) of(Measure::moments) = b.div(of(Measure::moments), b.sub(b.constant(1.0F), beyond));
     of(Measure::rest) = rest;
     of(Measure::exact) = exact;
     of(Measure::linf) = linf_of(b, parameters, norms);

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <map>
 
 #include "base/rng.h"
 #include "compute/program/initial_state.h"
+#include "compute/tolerance/distance/adam_moments.h"
 #include "compute/tolerance/judge/verdict.h"
 #include "support/training_game.h"
 
@@ -187,6 +189,56 @@ TEST(Judge, each_measure_refuses_alone_from_the_word_above_its_limit_on) {
         solver.limits.*limit = tight.*limit + (limit == &Limits::least_movement ? 1U : ~0U);
         EXPECT_EQ(solver.judge(claim), solver.refused());
     }
+}
+
+// A second moment that was made small would let the next steps go as far as their maker likes, and it takes next to
+// nothing of what moments may be off by: the smallest elements of all.
+TEST(Judge, a_first_moment_beyond_its_second_is_refused_whatever_the_limits) {
+    Solver solver(2, 0);
+    const auto pairs = distance::find_moment_pairs(solver.training.program());
+    ASSERT_FALSE(pairs.empty());
+    const auto beyond = [&](float share_of_bound) {
+        State claim = solver.checkpoints[1];
+        for (const auto& pair : pairs)
+            for (std::size_t i = 0; i < claim[pair.first].words.size(); ++i) {
+                const float m = number(claim[pair.first].words[i]);
+                claim[pair.second].words[i] = word(share_of_bound * m * m / pair.bound);
+            }
+        return claim;
+    };
+    EXPECT_EQ(solver.judge(beyond(0)), solver.refused());
+    EXPECT_EQ(solver.judge(beyond(0.9F)), solver.refused());
+    const State least = beyond(1.1F);
+    EXPECT_EQ(solver.judge(least), *state_after(solver.judged, least, 1));
+    // Nor may one be below 0, whose root is none.
+    State negative = solver.checkpoints[1];
+    negative[pairs.front().first].words[3] = 0;
+    negative[pairs.front().second].words[3] = word(-1e-30F);
+    EXPECT_EQ(solver.judge(negative), solver.refused());
+    // One element is enough, and one whose moments do not show in any norm.
+    State one = solver.checkpoints[1];
+    one[pairs.front().second].words[3] = 0;
+    EXPECT_EQ(solver.judge(one), solver.refused());
+    EXPECT_EQ(refused_by(solver.measure(one), solver.limits), Measure::moments);
+    // From the worst that passes the next steps go a few times as far as from the truth: the bound's root is 7.
+    const auto movement_after = [&](const State& from) {
+        Executor executor(solver.training.program(), kScalar, nullptr);
+        State state = from;
+        EXPECT_TRUE(executor.step(state, solver.training.data, solver.training.seed));
+        double squares = 0;
+        for (const RowSlot& slot : solver.judged.layout.slots) {
+            if (solver.judged.classes[slot.slot] != Class::parameter) continue;
+            for (std::size_t i = 0; i < slot.elements; ++i) {
+                const double way = static_cast<double>(number(state[slot.slot].words[i])) -
+                                   static_cast<double>(number(from[slot.slot].words[i]));
+                squares += way * way;
+            }
+        }
+        return std::sqrt(squares);
+    };
+    const double honest = movement_after(solver.checkpoints[1]);
+    EXPECT_LT(movement_after(least), 12 * honest);
+    EXPECT_GT(movement_after(beyond(0)), 12 * honest);
 }
 
 TEST(Judge, exact_slots_are_those_of_the_replay_whatever_is_claimed) {
