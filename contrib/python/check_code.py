@@ -1,6 +1,7 @@
 """What contrib/check-code.sh runs: clang-format, a clang build of src with thread-safety analysis, clang-tidy,
 the form of commits."""
 import concurrent.futures
+import hashlib
 import json
 import os
 import re
@@ -35,13 +36,67 @@ def tracked(*folders):
     return [path for path in out.split("\0") if path.endswith(SOURCES) and os.path.exists(path)]
 
 
+class Passed:
+    """Which checks passed before on the same bytes, as ccache knows of compilations: a file in the user's cache for each key,
+    of the tool, its arguments and every file that a source includes. Sources without a known list are checked each time."""
+
+    FOLDER = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "quern-checks")
+    LARGEST = 20_000  # files; more are thrown away, the oldest first
+
+    def __init__(self, *tools):
+        self.includes = included_files()
+        self.hashes = {}
+        self.tools = "\0".join(subprocess.run([tool, "--version"], capture_output=True, text=True).stdout for tool in tools)
+        os.makedirs(self.FOLDER, exist_ok=True)
+        kept = sorted((entry.stat().st_mtime, entry.path) for entry in os.scandir(self.FOLDER))
+        for _, path in kept[:max(0, len(kept) - self.LARGEST)]:
+            os.unlink(path)
+
+    def hash_of(self, path):
+        if path not in self.hashes:
+            with open(path, "rb") as file:
+                self.hashes[path] = hashlib.sha256(file.read()).hexdigest()
+        return self.hashes[path]
+
+    def file(self, label, command, more=()):
+        """Where it is written that this passed; None where that cannot be said. `more`: other files that it reads."""
+        if not self.includes.get(label):
+            return None
+        words = [word.replace(os.getcwd(), ".") for word in command]
+        try:
+            read = [self.hash_of(path) for path in [*self.includes[label], *more]]
+        except OSError:
+            return None
+        key = hashlib.sha256("\0".join([self.tools, *words, *read]).encode()).hexdigest()
+        return os.path.join(self.FOLDER, key)
+
+
+def included_files():
+    """Source -> what its compilation read, as the testing build knows it."""
+    said = subprocess.run(["ninja", "-C", BUILD, "-t", "deps"], capture_output=True, text=True).stdout
+    found = {}
+    for block in said.split("\n\n"):
+        paths = [os.path.normpath(os.path.join(BUILD, line.strip())) for line in block.splitlines()[1:]]
+        if paths and block.splitlines()[0].rstrip().endswith("(VALID)"):
+            found[os.path.relpath(paths[0])] = paths
+    return found
+
+
 def run_all(name, jobs):
-    """jobs: (label, command, folder). Runs as many at a time as there are CPUs; prints what fails; gives the exit code."""
+    """jobs: (label, command, folder[, file of Passed]). Runs as many at a time as there are CPUs; prints what fails; gives the
+    exit code."""
     failed = 0
 
     def run(job):
-        label, command, folder = job
+        label, command, folder, *passed = job
+        mark = passed[0] if passed else None
+        if mark and os.path.exists(mark):
+            os.utime(mark)
+            return label, 0, ""
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        if mark and done.returncode == 0:
+            with open(mark, "w", encoding="utf-8") as file:
+                file.write(label)
         return label, done.returncode, done.stdout + done.stderr
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -106,8 +161,11 @@ def clang_arguments(entries):
 def clang():
     entries = {path: entry for path, entry in sorted(commands().items())
                if path.startswith("src/") and not path.startswith(WITH_TORCH)}
-    jobs = [(path, ["clang++", *arguments, *CLANG, os.path.abspath(path)], folder)
-            for path, (folder, arguments) in clang_arguments(entries).items()]
+    passed = Passed("clang++")
+    jobs = []
+    for path, (folder, arguments) in clang_arguments(entries).items():
+        command = ["clang++", *arguments, *CLANG, os.path.abspath(path)]
+        jobs.append((path, command, folder, passed.file(path, command, [__file__])))
     return run_all("clang", jobs)
 
 
@@ -172,7 +230,11 @@ def tidy(everything):
         json.dump([{"directory": folder, "file": os.path.abspath(path),
                     "arguments": ["clang++", *arguments, "-c", os.path.abspath(path)]}
                    for path, (folder, arguments) in entries.items()], file)
-    jobs = [(path, ["clang-tidy", "--quiet", "-p", CLANG_BUILD, path], ".") for path in sorted(paths)]
+    passed = Passed("clang-tidy", "clang++")
+    jobs = []
+    for path, (_, arguments) in entries.items():
+        mark = passed.file(path, ["clang-tidy", *arguments], [".clang-tidy", __file__])
+        jobs.append((path, ["clang-tidy", "--quiet", "-p", CLANG_BUILD, path], ".", mark))
     return run_all("tidy", jobs)
 
 

@@ -32,9 +32,11 @@ AGAIN_TIMES = 2
 AGAIN_TESTS = 4
 EXCERPT = 1500  # characters shown of a failure
 TAIL = 12000  # characters shown of the output of a program that crashed or hung
-# Functional tests that are on a CPU for less than a quarter of their time, the longest first.
-PATIENT = ["test_accusers.py", "test_disputes.py", "test_custodians.py", "test_slow_links.py", "test_outcomes.py",
-           "test_uris.py", "test_held_share.py", "test_stacked.py", "test_plans.py", "test_train.py"]
+# Functional tests that wait for most of their time, the longest first.
+PATIENT = ["test_tolerance.py", "test_accusers.py", "test_disputes.py", "test_custodians.py", "test_slow_links.py",
+           "test_uris.py", "test_plans.py", "test_outcomes.py", "test_held_share.py", "test_stacked.py",
+           "test_forced_errors.py", "test_images.py", "test_train.py", "test_statements.py", "test_tranches.py",
+           "test_network_market.py", "test_main_job.py", "test_network_staking.py", "test_network_signing.py"]
 PATIENT_PER_CPU = 2
 # Unit tests with threads, sockets and deadlines of their own. What the others say depends on no clock, so that they may run
 # where they get only the time that nobody else wants.

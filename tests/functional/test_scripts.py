@@ -11,7 +11,9 @@ import sys
 import time
 import types
 import unittest
+import unittest.mock
 
+import check_code
 import framework
 import run_tests
 from quern import demo, fenced_blocks
@@ -19,6 +21,54 @@ from quern.devnet import shortest_window
 
 CONTRIB = os.path.join(framework.ROOT, "contrib")
 INSTALLING = 7  # the exit code of what stands in for install-deps.sh
+
+
+class PassedChecksTest(unittest.TestCase):
+    """What check_code.py remembers of clang and clang-tidy: that these bytes passed, and nothing else."""
+
+    def setUp(self):
+        self.directory = framework.temporary_directory("quern-passed-")
+        self.paths = [os.path.join(self.directory, name) for name in ("a.cpp", "a.h", "list")]
+        for path in self.paths:
+            self.write(path, "one")
+        self.runs = os.path.join(self.directory, "runs")
+        for owner, name, value in ((check_code, "included_files", lambda: {"a.cpp": self.paths[:2], "b.cpp": []}),
+                                   (check_code.Passed, "FOLDER", os.path.join(self.directory, "kept"))):
+            patch = unittest.mock.patch.object(owner, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    @staticmethod
+    def write(path, text):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def check(self, label="a.cpp", words=("x",), status=0):
+        """Whether the tool was run, and how it ended."""
+        self.write(self.runs, "")
+        command = ["sh", "-c", f"echo ran >{self.runs}; exit {status}", *words]
+        mark = check_code.Passed("true").file(label, command, self.paths[2:])
+        with contextlib.redirect_stdout(io.StringIO()):
+            code = check_code.run_all("check", [(label, command, self.directory, mark)])
+        with open(self.runs, encoding="utf-8") as file:
+            return file.read() != "", code
+
+    def test_the_same_bytes_are_not_looked_at_again(self):
+        self.assertEqual(self.check(), (True, 0))
+        self.assertEqual(self.check(), (False, 0))
+
+    def test_another_byte_or_word_is_looked_at(self):
+        for path in self.paths:
+            self.check()
+            self.write(path, "two")
+            self.assertEqual(self.check(), (True, 0), path)
+        self.assertEqual(self.check(words=("y",)), (True, 0))
+
+    def test_failures_and_unknown_sources_are_not_kept(self):
+        self.assertEqual(self.check(status=1), (True, 1))
+        self.assertEqual(self.check(status=1), (True, 1))
+        self.assertEqual(self.check(label="b.cpp"), (True, 0))
+        self.assertEqual(self.check(label="b.cpp"), (True, 0))
 
 
 class DemoScriptTest(unittest.TestCase):
