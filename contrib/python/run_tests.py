@@ -2,8 +2,8 @@
 """Runs test programs and sums their counts into one line, "N passed, N failed[, N skipped]".
 
 Test programs are build/<preset>/bin/test_* (GoogleTest), tests/lint/lint.py and tests/functional/test_*.py. A program that
-crashes, hangs or reports nothing counts as one failure. Unit tests run side by side, then functional tests that wait most
-of their time (PATIENT), more of them at once, then the others one after the other: they are about time, and each keeps the
+crashes, hangs or reports nothing counts as one failure. Unit tests run side by side, then tests that wait most of their time
+(PATIENT_UNITS, PATIENT), more of them at once, then the others one after the other: they are about time, and each keeps the
 machine busy. A test that failed beside others runs AGAIN_TIMES more, alone: if it passes each time it counts as passed, and
 the summary calls it unsteady and repeats what it said. Not so a program that crashed (every finding of a sanitizer is a
 crash) or hung, nor more than AGAIN_TESTS tests of one call.
@@ -41,6 +41,8 @@ PATIENT_PER_CPU = 2
 # Unit tests with threads, sockets and deadlines of their own. What the others say depends on no clock, so that they may run
 # where they get only the time that nobody else wants.
 TIMED = {"test_base", "test_compute_client", "test_compute_transfer", "test_compute_worker", "test_node", "test_p2p", "test_rpc"}
+# Unit tests that wait for most of their time: they go before functional tests that do.
+PATIENT_UNITS = {"test_compute_worker", "test_fuzz_corpus", "test_node", "test_p2p", "test_rpc"}
 NEEDS_FIXTURES = {"test_vectors"}  # official vectors are run by CI, which has them
 PLAIN_LINE = re.compile(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 # Instrumented code is ten times slower; the testing build runs all of these. That planted bugs are found says how good the
@@ -236,7 +238,7 @@ class Runner:
         with concurrent.futures.ThreadPoolExecutor(at_once) as pool, \
                 concurrent.futures.ThreadPoolExecutor(at_once * PATIENT_PER_CPU) as patient:
             try:
-                results += pool.map(self.run, [job for job in jobs if not job.alone])
+                results += pool.map(self.run, [job for job in jobs if not job.alone and not job.waits])
                 results += patient.map(self.run, [job for job in jobs if job.waits])
                 for job in jobs:
                     if job.alone and not job.waits:
@@ -263,7 +265,8 @@ def all_jobs(options):
             label = f"{os.path.basename(build)}/{os.path.basename(program)}"
             load = SANITIZER_LOAD if "san" in os.path.basename(build) else {}
             patience = 3 if options.timed == "without" else 1
-            jobs.append(Job(label, [program], UNIT_TIMEOUT_S * patience, {**environment, **load}))
+            jobs.append(Job(label, [program], UNIT_TIMEOUT_S * patience, {**environment, **load},
+                            waits=not load and os.path.basename(program) in PATIENT_UNITS))
     if options.functional:
         simulator = os.path.join(ROOT, options.build[0] if options.build else "", "bin", "quern-sim")
         if os.path.exists(simulator):
