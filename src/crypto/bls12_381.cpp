@@ -41,30 +41,30 @@ struct OnG1 {
     using Point = blst_p1;
     using Affine = blst_p1_affine;
     using Encoded = G1;
-    static constexpr auto decode_coordinate = decode_fp;
-    static constexpr auto is_infinity = blst_p1_affine_is_inf;
-    static constexpr auto is_on_curve = blst_p1_affine_on_curve;
-    static constexpr auto is_in_group = blst_p1_affine_in_g1;
-    static constexpr auto from_affine = blst_p1_from_affine;
-    static constexpr auto to_affine = blst_p1_to_affine;
-    static constexpr auto add = blst_p1_add_or_double_affine;
-    static constexpr auto scratch_size = blst_p1s_mult_pippenger_scratch_sizeof;
-    static constexpr auto multiply_and_add = blst_p1s_mult_pippenger;
+    static constexpr auto kDecodeCoordinate = decode_fp;
+    static constexpr auto kIsInfinity = blst_p1_affine_is_inf;
+    static constexpr auto kIsOnCurve = blst_p1_affine_on_curve;
+    static constexpr auto kIsInGroup = blst_p1_affine_in_g1;
+    static constexpr auto kFromAffine = blst_p1_from_affine;
+    static constexpr auto kToAffine = blst_p1_to_affine;
+    static constexpr auto kAdd = blst_p1_add_or_double_affine;
+    static constexpr auto kScratchSize = blst_p1s_mult_pippenger_scratch_sizeof;
+    static constexpr auto kMultiplyAndAdd = blst_p1s_mult_pippenger;
     static void encode_coordinate(const blst_fp& element, std::uint8_t* to) { encode_fp(element, to); }
 };
 struct OnG2 {
     using Point = blst_p2;
     using Affine = blst_p2_affine;
     using Encoded = G2;
-    static constexpr auto decode_coordinate = decode_fp2;
-    static constexpr auto is_infinity = blst_p2_affine_is_inf;
-    static constexpr auto is_on_curve = blst_p2_affine_on_curve;
-    static constexpr auto is_in_group = blst_p2_affine_in_g2;
-    static constexpr auto from_affine = blst_p2_from_affine;
-    static constexpr auto to_affine = blst_p2_to_affine;
-    static constexpr auto add = blst_p2_add_or_double_affine;
-    static constexpr auto scratch_size = blst_p2s_mult_pippenger_scratch_sizeof;
-    static constexpr auto multiply_and_add = blst_p2s_mult_pippenger;
+    static constexpr auto kDecodeCoordinate = decode_fp2;
+    static constexpr auto kIsInfinity = blst_p2_affine_is_inf;
+    static constexpr auto kIsOnCurve = blst_p2_affine_on_curve;
+    static constexpr auto kIsInGroup = blst_p2_affine_in_g2;
+    static constexpr auto kFromAffine = blst_p2_from_affine;
+    static constexpr auto kToAffine = blst_p2_to_affine;
+    static constexpr auto kAdd = blst_p2_add_or_double_affine;
+    static constexpr auto kScratchSize = blst_p2s_mult_pippenger_scratch_sizeof;
+    static constexpr auto kMultiplyAndAdd = blst_p2s_mult_pippenger;
     static void encode_coordinate(const blst_fp2& element, std::uint8_t* to) {
         encode_fp(element.fp[0], to);
         encode_fp(element.fp[1], to + kFpBytes);
@@ -73,26 +73,26 @@ struct OnG2 {
 
 template <class Curve>
 Expected<typename Curve::Affine> decode_point(BytesView bytes) {
-    QUERN_TRY(const auto x, Curve::decode_coordinate(bytes.first(bytes.size() / 2)));
-    QUERN_TRY(const auto y, Curve::decode_coordinate(bytes.subspan(bytes.size() / 2)));
+    QUERN_TRY(const auto x, Curve::kDecodeCoordinate(bytes.first(bytes.size() / 2)));
+    QUERN_TRY(const auto y, Curve::kDecodeCoordinate(bytes.subspan(bytes.size() / 2)));
     const typename Curve::Affine point{x, y};
-    if (!Curve::is_infinity(&point) && !Curve::is_on_curve(&point)) return fail("bls12_381.not_on_curve");
+    if (!Curve::kIsInfinity(&point) && !Curve::kIsOnCurve(&point)) return fail("bls12_381.not_on_curve");
     return point;
 }
 
 template <class Curve>
 Expected<typename Curve::Affine> decode_in_group(BytesView bytes) {
     QUERN_TRY(const auto point, decode_point<Curve>(bytes));
-    if (!Curve::is_infinity(&point) && !Curve::is_in_group(&point)) return fail("bls12_381.not_in_group");
+    if (!Curve::kIsInfinity(&point) && !Curve::kIsInGroup(&point)) return fail("bls12_381.not_in_group");
     return point;
 }
 
 template <class Curve>
 typename Curve::Encoded encode_point(const typename Curve::Point& point) {
     typename Curve::Affine affine;
-    Curve::to_affine(&affine, &point);
+    Curve::kToAffine(&affine, &point);
     typename Curve::Encoded bytes;
-    if (Curve::is_infinity(&affine)) return bytes;
+    if (Curve::kIsInfinity(&affine)) return bytes;
     Curve::encode_coordinate(affine.x, bytes.data.data());
     Curve::encode_coordinate(affine.y, bytes.data.data() + bytes.data.size() / 2);
     return bytes;
@@ -105,8 +105,8 @@ Expected<typename Curve::Encoded> add(BytesView both) {
     QUERN_TRY(const auto p, decode_point<Curve>(both.first(kSize)));
     QUERN_TRY(const auto q, decode_point<Curve>(both.subspan(kSize)));
     typename Curve::Point sum;
-    Curve::from_affine(&sum, &p);
-    Curve::add(&sum, &sum, &q);
+    Curve::kFromAffine(&sum, &p);
+    Curve::kAdd(&sum, &sum, &q);
     return encode_point<Curve>(sum);
 }
 
@@ -123,17 +123,17 @@ Expected<typename Curve::Encoded> multiply_and_add(BytesView terms) {
         blst_scalar scalar;
         const bool is_zero = !blst_scalar_from_be_bytes(&scalar, terms.data() + Curve::Encoded::kSize, kScalarBytes);
         // Terms that are nothing; blst's sum takes no infinity.
-        if (is_zero || Curve::is_infinity(&point)) continue;
+        if (is_zero || Curve::kIsInfinity(&point)) continue;
         points.push_back(point);
         scalars.push_back(scalar);
     }
     if (points.empty()) return typename Curve::Encoded{};
-    std::vector<limb_t> scratch(Curve::scratch_size(points.size()) / sizeof(limb_t) + 1);
+    std::vector<limb_t> scratch(Curve::kScratchSize(points.size()) / sizeof(limb_t) + 1);
     // A null behind the first pointer: the others follow it in memory.
     const typename Curve::Affine* const all_points[] = {points.data(), nullptr};
     const byte* const all_scalars[] = {scalars.data()->b, nullptr};
     typename Curve::Point sum;
-    Curve::multiply_and_add(&sum, all_points, points.size(), all_scalars, kScalarBits, scratch.data());
+    Curve::kMultiplyAndAdd(&sum, all_points, points.size(), all_scalars, kScalarBits, scratch.data());
     return encode_point<Curve>(sum);
 }
 
@@ -165,7 +165,7 @@ Expected<bool> is_pairing_product_one(BytesView pairs) {
     for (; !pairs.empty(); pairs = pairs.subspan(kPairBytes)) {
         QUERN_TRY(const blst_p1_affine p, decode_in_group<OnG1>(pairs.first(kG1Bytes)));
         QUERN_TRY(const blst_p2_affine q, decode_in_group<OnG2>(pairs.subspan(kG1Bytes, kG2Bytes)));
-        if (OnG1::is_infinity(&p) || OnG2::is_infinity(&q)) continue;
+        if (OnG1::kIsInfinity(&p) || OnG2::kIsInfinity(&q)) continue;
         ps[pending] = p;
         qs[pending] = q;
         if (++pending == kAtOnce) flush();

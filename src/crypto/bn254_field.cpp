@@ -11,7 +11,7 @@ namespace {
 #if defined(__x86_64__)
 // Processors since 2014 (Intel) and 2017 (AMD) multiply without flags (BMI2) and add in two chains of carries at once
 // (ADX), of which compilers make no use.
-const bool has_adx = [] {
+const bool kHasAdx = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) == 1 && (b & bit_BMI2) != 0 && (b & bit_ADX) != 0;
 }();
@@ -54,7 +54,7 @@ inline Fp product_by_adx(const Fp& a, const Fp& b) {
     return {{t3, t2, t1, t0}};
 }
 #else
-constexpr bool has_adx = false;
+constexpr bool kHasAdx = false;
 inline Fp product_by_adx(const Fp& a, const Fp& b) { return Fp::product(a, b); }
 #endif
 
@@ -189,13 +189,13 @@ Uint256 normalized(const Words& words, bool negate) {
 
 }  // namespace
 
-Fp Fp::fast_product(const Fp& a, const Fp& b) { return has_adx ? product_by_adx(a, b) : product(a, b); }
+Fp Fp::fast_product(const Fp& a, const Fp& b) { return kHasAdx ? product_by_adx(a, b) : product(a, b); }
 
 Fp2 Fp2::fast_product(const Fp2& x, const Fp2& y) {
-    return has_adx ? karatsuba(x, y, product_by_adx) : karatsuba(x, y, Fp::product);
+    return kHasAdx ? karatsuba(x, y, product_by_adx) : karatsuba(x, y, Fp::product);
 }
 
-Fp2 Fp2::fast_square() const { return has_adx ? square(*this, product_by_adx) : square(*this, Fp::product); }
+Fp2 Fp2::fast_square() const { return kHasAdx ? square(*this, product_by_adx) : square(*this, Fp::product); }
 
 Fp Fp::inverted() const {
     Words d{};

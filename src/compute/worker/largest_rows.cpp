@@ -37,8 +37,8 @@ Expected<std::vector<std::uint64_t>> largest_of(const chain::types::TaskClaim& l
 
 // What could not be read says more than that it could not.
 Error why(DataReader& data, const Error& error) {
-    auto missing = data.take_missing();
-    return missing ? std::move(*missing) : error;
+    if (auto missing = data.take_missing()) return std::move(*missing);
+    return error;
 }
 
 }  // namespace
