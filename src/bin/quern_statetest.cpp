@@ -1,5 +1,6 @@
 // quern-statetest: runs Ethereum's official test fixtures. Exit codes: 0 all passed, 1 something failed or nothing ran,
 // 2 wrong options.
+#include <fstream>
 #include <iostream>
 
 #include "bin/terminal.h"
@@ -22,6 +23,8 @@ std::string known_forks() {
 int main(int argc, char** argv) {
     std::vector<std::string> paths;
     std::string fork;
+    bool traces = false;
+    std::string trace_file;
     chain::statetest::RunOptions options;
     CLI::App app{
         "quern-statetest: runs official fixtures: state tests (ethereum/execution-spec-tests and ethereum/tests), "
@@ -34,14 +37,25 @@ int main(int argc, char** argv) {
     app.add_flag("--verbose", options.verbose, "print what passes, too, and by which accounts failures differ");
     app.add_flag("--json", options.as_json,
                  "print a JSON list with an object for each case, and the last line on standard error");
+    app.add_flag("--trace", traces, "print EIP-3155 traces of all transactions on standard error");
+    app.add_option("--trace-file", trace_file, "write them to this file instead");
     if (const auto code = parse_command_line(app, "quern-statetest", argc, argv)) return *code;
     if (!fork.empty()) {
         options.fork = vm::evm::revision_of(fork);
         if (!options.fork)
             return complain("quern-statetest", "--fork " + fork + ": known are " + known_forks(), kExitUsage);
     }
+    std::ofstream file;
+    if (traces) options.trace = &std::cerr;
+    if (!trace_file.empty()) {
+        file.open(trace_file, std::ios::binary | std::ios::trunc);
+        if (!file) return complain("quern-statetest", "--trace-file " + trace_file + " cannot be opened");
+        options.trace = &file;
+    }
     const auto counts = chain::statetest::run_fixtures(paths, options, std::cout);
     if (!counts) return complain("quern-statetest", counts.error());
+    if (!trace_file.empty() && !file.flush())
+        return complain("quern-statetest", "--trace-file " + trace_file + " cannot be written");
     (options.as_json ? std::cerr : std::cout) << counts->passed << " passed, " << counts->failed << " failed\n";
     return counts->failed == 0 && counts->passed != 0 ? 0 : kExitFailed;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct RunContext {
     evm::CodeCache& codes;
     std::optional<vm::evm::Revision> fork;  // the only one to run; absent: all
     bool verbose = false;                   // failures tell which accounts differ
+    std::ostream* trace = nullptr;          // where each transaction's steps go (trace.h); null: nowhere
 };
 
 // Runs a test, or gives nullopt when it is of another kind. `file` is the file's name: trie tests do not say otherwise

@@ -56,7 +56,7 @@ struct FileReport {
 class FileRunner {
 public:
     FileRunner(const RunOptions& options, const std::optional<std::regex>& names, evm::CodeCache& codes)
-        : names_(names), context_{machine_, codes, options.fork, options.verbose} {}
+        : names_(names), context_{machine_, codes, options.fork, options.verbose, options.trace} {}
 
     FileReport run(const std::filesystem::path& path) {
         FileReport report;
@@ -208,7 +208,7 @@ Expected<RunCounts> run_fixtures(std::span<const std::string> paths, const RunOp
     files.erase(std::unique(files.begin(), files.end()), files.end());
 
     evm::CodeCache codes;
-    ThreadPool pool(options.jobs);
+    ThreadPool pool(options.trace != nullptr ? 1 : options.jobs);
     std::vector<FileReport> reports(files.size());
     // Files differ a thousandfold: each thread takes the next one when it is done.
     std::atomic<std::size_t> next = 0;

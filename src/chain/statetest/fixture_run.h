@@ -15,6 +15,7 @@ struct RunOptions {
     std::size_t jobs = 0;                   // threads; 0: as many as the machine has
     bool verbose = false;                   // also what passed or was skipped, and which accounts differ
     bool as_json = false;
+    std::ostream* trace = nullptr;  // gets EIP-3155 traces of all that runs, which is on one thread then
 };
 
 struct RunCounts {

@@ -7,6 +7,7 @@
 #include "chain/statetest/pre_state.h"
 #include "chain/statetest/state_differences.h"
 #include "chain/statetest/state_transaction.h"
+#include "chain/statetest/trace.h"
 #include "crypto/hash.h"
 
 namespace quern::chain::statetest {
@@ -152,20 +153,27 @@ Status run_part(RunContext& context, const Test& test, Revision revision, std::s
     const DecimalHashes hashes;
     evm::StateWorld world(overlay, context.codes, hashes, block.number);
     StateTransaction transaction;
+    std::optional<Trace> trace;
+    if (context.trace != nullptr) trace.emplace(*context.trace);
+    context.machine.set_tracer(trace ? &trace->tracer() : nullptr);
+    vm::evm::TransactionResult executed;  // nothing, of one that is refused
     std::string why;
     const auto parsed = parse_transaction(test.transaction, indexes, block.chain_id, transaction);
     if (!parsed) {
         // What no transaction can hold is refused before it is one.
         if (!wanted_error || parsed.error().name != kNumberTooLarge) return fail(parsed.error());
     } else {
-        const auto done =
+        auto done =
             vm::evm::execute_transaction(context.machine, world, block, revision, transaction.input, block.gas_limit);
         if (done && wanted_error) why = "accepted, expected " + std::string(*wanted_error);
         if (!done && !wanted_error) why = "refused: " + done.error().to_string();
         if (!done && wanted_error && !is_expected(done.error().name, *wanted_error))
             why = "refused as " + done.error().to_string() + ", expected " + std::string(*wanted_error);
+        if (done) executed = std::move(*done);
     }
+    context.machine.set_tracer(nullptr);
     const Hash32 root = test.pre.root(overlay);
+    if (trace) trace->sum_up({root, executed.output, executed.gas_used, executed.succeeded, fork});
     const Hash32 logs = hash_of(overlay.take_logs());
     const auto note = [&](const std::string& more) { why += (why.empty() ? "" : "; ") + more; };
     if (root != wanted_root) note("state root: expected " + to_hex0x(wanted_root) + ", got " + to_hex0x(root));

@@ -38,7 +38,9 @@ public:
                 ended.reset();
             }
             Frame& frame = top();
-            switch (interpret(run_, frame)) {
+            const Exit exit = interpret(run_, frame);
+            if (run_.tracer() != nullptr) pause(frame, exit);
+            switch (exit) {
                 case Exit::call:
                     run_.has_pending = false;
                     ended = begin(run_.pending);
@@ -65,6 +67,12 @@ public:
 private:
     Frame& top() { return *run_.frames()[depth_ - 1]; }
 
+    void pause(const Frame& frame, Exit exit) {
+        const bool failed = exit == Exit::halted;
+        run_.tracer()->pause(failed ? 0 : frame.gas, failed                   ? run_.halt
+                                                     : exit == Exit::reverted ? Halt::revert
+                                                                              : Halt::none);
+    }
     void leave(const CallMessage& message, const CallResult& result) {
         if (run_.tracer() != nullptr) run_.tracer()->leave(message, result);
     }
@@ -72,9 +80,20 @@ private:
     // Its result when nothing is to be interpreted; else its frame is the topmost.
     std::optional<CallResult> begin(const CallMessage& message) {
         if (run_.tracer() != nullptr) run_.tracer()->enter(message);
-        std::optional<CallResult> result = is_creation(message) ? begin_creation(message) : begin_call(message);
+        std::optional<CallResult> result;
+        if (const Halt refusal = refuse(message); refusal != Halt::none)
+            result = failure(refusal, message.gas);
+        else
+            result = is_creation(message) ? begin_creation(message) : begin_call(message);
         if (result) leave(message, *result);
         return result;
+    }
+
+    Halt refuse(const CallMessage& message) {
+        if (message.depth > kMaxCallDepth) return Halt::depth_exceeded;
+        const bool needs_value = message.kind != CallKind::delegatecall && !message.value.is_zero();
+        if (needs_value && word::less(world_.balance(message.sender), message.value)) return Halt::insufficient_balance;
+        return Halt::none;
     }
 
     std::optional<CallResult> begin_call(const CallMessage& message) {
@@ -105,7 +124,6 @@ private:
         return std::nullopt;
     }
 
-    // The sender's balance suffices.
     void transfer(const CallMessage& message) {
         world_.set_balance(message.sender, word::sub(world_.balance(message.sender), message.value));
         world_.set_balance(message.recipient, word::add(world_.balance(message.recipient), message.value));

@@ -85,6 +85,10 @@ public:
         BytesView return_data;
     };
     virtual void step(const Step& step) = 0;
+    // The last step is over and its call stops for now: it makes a call, or it ends. What gas it left, without what the
+    // call that is made gets; none when it failed. Steps before it are over when the next one of their call begins.
+    virtual void pause(std::int64_t /*gas*/, Halt /*halt*/) {}
+    // Also of calls that never begin.
     virtual void enter(const CallMessage& message) = 0;
     virtual void leave(const CallMessage& message, const CallResult& result) = 0;
 };

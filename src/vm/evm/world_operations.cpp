@@ -253,7 +253,6 @@ std::int64_t begin_call(Run& run, Frame& frame, Uint256* top, std::int64_t gas, 
     const Uint256 value = names_value ? top[-2] : Uint256();
     const Uint256* const input = top - (names_value ? 3 : 2);
     const Uint256* const output = input - 2;
-    Uint256& result = *(top - (names_value ? 6 : 5));
 
     const bool moves_value = !value.is_zero();
     if (kind == CallKind::call && moves_value && frame.message.is_static) return halt(run, Halt::static_violation);
@@ -291,11 +290,6 @@ std::int64_t begin_call(Run& run, Frame& frame, Uint256* top, std::int64_t gas, 
         input_size == 0 ? BytesView() : BytesView(frame.memory.data() + input[0].low_u64(), input_size);
     frame.call_output = output[-1].is_zero() ? 0 : output[0].low_u64();
     frame.call_output_size = output[-1].low_u64();
-    if (frame.message.depth >= kMaxCallDepth ||
-        (moves_value && word::less(run.world.balance(frame.message.recipient), value))) {
-        result = {};
-        return gas + given;
-    }
 
     CallMessage& message = run.pending;
     message.kind = kind;
@@ -329,14 +323,15 @@ std::int64_t begin_create(Run& run, Frame& frame, Uint256* top, std::int64_t gas
     frame.return_data.clear();
     const Address& maker = frame.message.recipient;
     const BytesView init_code = size == 0 ? BytesView() : BytesView(frame.memory.data() + top[-1].low_u64(), size);
-    result = {};
-    if (frame.message.depth >= kMaxCallDepth || word::less(run.world.balance(maker), value)) return gas;
     const std::uint64_t nonce = run.world.nonce(maker);
-    if (nonce == ~std::uint64_t{0}) return gas;  // EIP-2681
-    run.world.set_nonce(maker, nonce + 1);
-
     const Address address = is_salted ? created_address(maker, salt, init_code) : created_address(maker, nonce);
-    if (run.has(Revision::berlin)) (void)run.world.access_account(address);
+    // Else the machine refuses it, and nothing of it happens.
+    if (frame.message.depth < kMaxCallDepth && !word::less(run.world.balance(maker), value)) {
+        result = {};
+        if (nonce == ~std::uint64_t{0}) return gas;  // EIP-2681
+        run.world.set_nonce(maker, nonce + 1);
+        if (run.has(Revision::berlin)) (void)run.world.access_account(address);
+    }
     const std::int64_t given = run.has(Revision::tangerine_whistle) ? all_but_one_64th(gas) : gas;
     frame.call_output = frame.call_output_size = 0;
     frame.created = address;
