@@ -47,10 +47,11 @@ public:
 
     Expected<TransactionResult> run(std::uint64_t block_gas_left) {
         QUERN_CHECK(check_type());
+        QUERN_CHECK(check_gas_limit(block_gas_left));
         QUERN_CHECK(check_fees());
         if (tx_.type == TransactionType::blob) QUERN_CHECK(check_blobs());
         if (tx_.type == TransactionType::set_code) QUERN_CHECK(check_authorizations());
-        QUERN_CHECK(check_gas(block_gas_left));
+        QUERN_CHECK(check_intrinsic_gas());
         QUERN_CHECK(check_sender());
         return execute();
     }
@@ -83,7 +84,8 @@ private:
         if (is_creation()) return fail("tx.type_3_tx_contract_creation");
         if (tx_.blob_hashes.empty()) return fail("tx.type_3_tx_zero_blobs");
         const BlobLimits limits = blob_limits(revision_);
-        if (tx_.blob_hashes.size() > limits.of_block) return fail("tx.type_3_tx_max_blob_gas_allowance_exceeded");
+        if (tx_.blob_hashes.size() > block_.max_blobs.value_or(limits.of_block))
+            return fail("tx.type_3_tx_max_blob_gas_allowance_exceeded");
         if (tx_.blob_hashes.size() > limits.of_transaction) return fail("tx.type_3_tx_blob_count_exceeded");
         for (const Hash32& hash : tx_.blob_hashes)
             if (hash.data[0] != kBlobHashVersion) return fail("tx.type_3_tx_invalid_blob_versioned_hash");
@@ -97,11 +99,15 @@ private:
         return {};
     }
 
-    Status check_gas(std::uint64_t block_gas_left) const {
-        if (is_creation() && has(Revision::shanghai) && tx_.data.size() > kMaxInitCodeBytes)
-            return fail("tx.initcode_size_exceeded");
+    Status check_gas_limit(std::uint64_t block_gas_left) const {
         if (has(Revision::osaka) && tx_.gas_limit > kMaxTransactionGas) return fail("tx.gas_limit_exceeds_maximum");
         if (tx_.gas_limit > block_gas_left) return fail("tx.gas_allowance_exceeded");
+        return {};
+    }
+
+    Status check_intrinsic_gas() const {
+        if (is_creation() && has(Revision::shanghai) && tx_.data.size() > kMaxInitCodeBytes)
+            return fail("tx.initcode_size_exceeded");
         if (tx_.gas_limit < intrinsic_gas(tx_, revision_)) return fail("tx.intrinsic_gas_too_low");
         if (tx_.gas_limit < floor_gas(tx_, revision_)) return fail("tx.intrinsic_gas_below_floor_gas_cost");
         return {};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/bytes.h"
@@ -33,6 +34,8 @@ struct BlockContext {
     Hash32 prev_randao;     // from Paris on
     Uint256 base_fee;       // from London on
     Uint256 blob_base_fee;  // from Cancun on
+    // Blobs that it has room for, where that is another number than a block has in the revision (EIP-7892).
+    std::optional<std::size_t> max_blobs;
     std::uint64_t chain_id = 1;
 };
 
