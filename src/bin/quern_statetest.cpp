@@ -27,11 +27,12 @@ int main(int argc, char** argv) {
     std::string trace_file;
     chain::statetest::RunOptions options;
     CLI::App app{
-        "quern-statetest: runs official fixtures: state tests (ethereum/execution-spec-tests and ethereum/tests), "
-        "transaction, RLP, trie and keystore tests"};
+        "quern-statetest: runs official fixtures: state and blockchain tests (ethereum/execution-spec-tests and "
+        "ethereum/tests), transaction, RLP, trie and keystore tests"};
     app.set_version_flag("--version", std::string("quern-statetest ") + QUERN_VERSION);
     app.add_option("path", paths, "fixture files, or folders with .json files below them")->required();
-    app.add_option("--fork", fork, "run the state tests of this fork alone: " + known_forks());
+    app.add_option("--fork", fork, "run the state and blockchain tests of this fork alone: " + known_forks());
+    app.add_flag("--blockchain", options.only_blockchain, "run the blockchain tests alone");
     app.add_option("--run", options.name_pattern, "run tests alone in whose name this regular expression is found");
     app.add_option("--jobs", options.jobs, "threads (default: as many as the machine has)");
     app.add_flag("--verbose", options.verbose, "print what passes, too, and by which accounts failures differ");

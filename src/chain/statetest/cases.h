@@ -47,6 +47,9 @@ using Runner = std::optional<CaseResults> (*)(RunContext& context, std::string_v
 [[nodiscard]] std::optional<CaseResults> run_state_test(RunContext& context, std::string_view file,
                                                         const json::Value& test);
 
+[[nodiscard]] std::optional<CaseResults> run_blockchain_test(RunContext& context, std::string_view file,
+                                                             const json::Value& test);
+
 // Tests of one part.
 [[nodiscard]] std::optional<CaseResult> run_rlp_case(std::string_view file, const json::Value& test);
 [[nodiscard]] std::optional<CaseResult> run_transaction_case(std::string_view file, const json::Value& test);

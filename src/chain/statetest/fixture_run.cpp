@@ -31,7 +31,8 @@ std::optional<CaseResults> as_one_part(RunContext&, std::string_view file, const
 }
 
 // The first that knows a test's shape has it.
-constexpr std::array<Kind, 8> kKinds = {{{"state", run_state_test},
+constexpr std::array<Kind, 9> kKinds = {{{"state", run_state_test},
+                                         {"blockchain", run_blockchain_test},
                                          {"rlp", as_one_part<run_rlp_case>},
                                          {"transaction", as_one_part<run_transaction_case>},
                                          {"trie", as_one_part<run_trie_case>},
@@ -56,7 +57,9 @@ struct FileReport {
 class FileRunner {
 public:
     FileRunner(const RunOptions& options, const std::optional<std::regex>& names, evm::CodeCache& codes)
-        : names_(names), context_{machine_, codes, options.fork, options.verbose, options.trace} {}
+        : names_(names),
+          only_blockchain_(options.only_blockchain),
+          context_{machine_, codes, options.fork, options.verbose, options.trace} {}
 
     FileReport run(const std::filesystem::path& path) {
         FileReport report;
@@ -88,6 +91,7 @@ private:
     bool run_test(std::string_view file, const std::string& name, const json::Value& test, FileReport& report) {
         if (names_ && !std::regex_search(name, *names_)) return true;
         for (const Kind& kind : kKinds) {
+            if (only_blockchain_ && kind.run != run_blockchain_test) continue;
             auto results = kind.run(context_, file, test);
             if (!results) continue;
             report.tests.push_back({name, kind.name, std::move(*results)});
@@ -97,6 +101,7 @@ private:
     }
 
     const std::optional<std::regex>& names_;
+    const bool only_blockchain_;
     vm::evm::Machine machine_;
     RunContext context_;
 };

@@ -10,7 +10,8 @@
 namespace quern::chain::statetest {
 
 struct RunOptions {
-    std::optional<vm::evm::Revision> fork;  // of state tests: the only one
+    std::optional<vm::evm::Revision> fork;  // of state and blockchain tests: the only one (that the network ends with)
+    bool only_blockchain = false;           // blockchain tests alone
     std::string name_pattern;               // ECMAScript; empty: all tests
     std::size_t jobs = 0;                   // threads; 0: as many as the machine has
     bool verbose = false;                   // also what passed or was skipped, and which accounts differ

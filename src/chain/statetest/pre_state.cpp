@@ -79,8 +79,9 @@ Expected<PreState> PreState::parse(const json::Value& accounts) {
             QUERN_TRY(const auto* balance, member.value.get("balance"));
             QUERN_TRY(item.account.balance, parse_number(*balance));
             QUERN_TRY(const std::string_view code, member.value.get_string("code"));
-            QUERN_TRY(item.code, from_hex(code));
-            if (!item.code.empty()) item.account.code_hash = crypto::keccak256(item.code);
+            QUERN_TRY(Bytes bytes, from_hex(code));
+            if (!bytes.empty()) item.account.code_hash = crypto::keccak256(bytes);
+            item.code = std::make_shared<const Bytes>(std::move(bytes));
             QUERN_TRY(const auto* storage, member.value.get_object("storage"));
             QUERN_CHECK(parse_slots(*storage, item.slots));
             item.account.storage_root = storage_root(item.slots);
@@ -88,18 +89,21 @@ Expected<PreState> PreState::parse(const json::Value& accounts) {
         };
         auto item = parse_account();
         if (!item) return detailed(item.error(), "account " + member.key + ": " + item.error().to_string());
-        state.items_.push_back(std::move(*item));
+        state.items_.push_back(std::make_shared<const Item>(std::move(*item)));
     }
     std::sort(state.items_.begin(), state.items_.end(),
-              [](const Item& a, const Item& b) { return a.address < b.address; });
+              [](const auto& a, const auto& b) { return a->address < b->address; });
     return state;
 }
 
+PreState::Items::const_iterator PreState::seek(const types::Address& address) const {
+    return std::lower_bound(items_.begin(), items_.end(), address,
+                            [](const auto& item, const types::Address& wanted) { return item->address < wanted; });
+}
+
 const PreState::Item* PreState::find(const types::Address& address) const {
-    const auto found =
-        std::lower_bound(items_.begin(), items_.end(), address,
-                         [](const Item& item, const types::Address& wanted) { return item.address < wanted; });
-    return found != items_.end() && found->address == address ? &*found : nullptr;
+    const auto found = seek(address);
+    return found != items_.end() && (*found)->address == address ? found->get() : nullptr;
 }
 
 std::optional<state::Account> PreState::account(const types::Address& address) const {
@@ -108,8 +112,8 @@ std::optional<state::Account> PreState::account(const types::Address& address) c
 }
 
 Bytes PreState::code(const Hash32& code_hash) const {
-    for (const Item& item : items_)
-        if (item.account.code_hash == code_hash) return item.code;
+    for (const auto& item : items_)
+        if (item->account.code_hash == code_hash) return *item->code;
     return {};
 }
 
@@ -132,10 +136,10 @@ void PreState::for_each(const state::Overlay& overlay, const Visitor& visit) con
         const auto at = [&](const types::Address& other) {
             if (!address || other < *address) address = other;
         };
-        if (item != items_.end()) at(item->address);
+        if (item != items_.end()) at((*item)->address);
         if (account != accounts.end()) at(account->first);
         if (change != changes.end()) at(change->address);
-        const Item* below = item != items_.end() && item->address == *address ? &*item++ : nullptr;
+        const Item* below = item != items_.end() && (*item)->address == *address ? (item++)->get() : nullptr;
         if (account != accounts.end() && account->first == *address) ++account;
         const auto first = change;
         while (change != changes.end() && change->address == *address) ++change;
@@ -161,5 +165,25 @@ Hash32 PreState::root(const state::Overlay& overlay) const {
     });
     return state::secure_trie_root(pairs);
 }
+
+PreState PreState::after(const state::Overlay& overlay) const {
+    PreState state;
+    for_each(overlay, [&](const types::Address& address, const state::Account& account, std::span<const Slot> slots) {
+        const auto below = seek(address);
+        const bool was_there = below != items_.end() && (*below)->address == address;
+        if (was_there && (*below)->account == account) {
+            state.items_.push_back(*below);
+            return;
+        }
+        Item item{address, account, nullptr, {slots.begin(), slots.end()}};
+        item.code = was_there && (*below)->account.code_hash == account.code_hash
+                        ? (*below)->code
+                        : std::make_shared<const Bytes>(overlay.code(account.code_hash));
+        state.items_.push_back(std::make_shared<const Item>(std::move(item)));
+    });
+    return state;
+}
+
+Hash32 PreState::root() const { return root(state::Overlay(*this, state::EmptyAccounts::kept)); }
 
 }  // namespace quern::chain::statetest

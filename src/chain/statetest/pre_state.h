@@ -1,8 +1,9 @@
-// The accounts of a fixture as a state to execute on, and the root of what becomes of them. Immutable once read, so
-// that the parts of a test share it; used by one thread all the same.
+// The accounts of a fixture as a state to execute on, the root of what becomes of them, and the state that that is.
+// Immutable once made, so that the parts of a test share it; used by one thread all the same.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "base/json.h"
@@ -42,17 +43,23 @@ public:
     using Visitor = std::function<void(const types::Address&, const state::Account&, std::span<const Slot>)>;
     void for_each(const state::Overlay& overlay, const Visitor& visit) const;
     [[nodiscard]] Hash32 root(const state::Overlay& overlay) const;
+    // The same as a state of its own, which shares with this one the accounts that are as they were.
+    [[nodiscard]] PreState after(const state::Overlay& overlay) const;
+    [[nodiscard]] Hash32 root() const;
 
 private:
     struct Item {
         types::Address address;
         state::Account account;
-        Bytes code;
+        std::shared_ptr<const Bytes> code;
         std::vector<Slot> slots;  // by key
     };
+    using Items = std::vector<std::shared_ptr<const Item>>;
+    // The place of the account, or of the first one behind where it would be.
+    [[nodiscard]] Items::const_iterator seek(const types::Address& address) const;
     [[nodiscard]] const Item* find(const types::Address& address) const;
 
-    std::vector<Item> items_;  // by address
+    Items items_;  // by address
 };
 
 // The root of a storage trie with these slots.

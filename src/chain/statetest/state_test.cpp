@@ -2,8 +2,10 @@
 // too. One transaction on a given state, for forks and for what is picked from the transaction's lists; the root of the
 // state and the hash of the logs decide, and the name of the error where the transaction must be refused.
 #include "base/rlp.h"
+#include "chain/ethereum/fees.h"
 #include "chain/evm/state_world.h"
 #include "chain/statetest/cases.h"
+#include "chain/statetest/expected_error.h"
 #include "chain/statetest/pre_state.h"
 #include "chain/statetest/state_differences.h"
 #include "chain/statetest/state_transaction.h"
@@ -61,22 +63,6 @@ Expected<Environment> parse_environment(const json::Value& env, const json::Valu
     return environment;
 }
 
-// EIP-4844's fake_exponential with factor 1; all ones when it does not fit.
-Uint256 blob_base_fee(const Uint256& excess, const Uint256& fraction) {
-    constexpr Uint256 kAll{~0ULL, ~0ULL, ~0ULL, ~0ULL};
-    if (fraction.is_zero()) return kAll;
-    Uint256 sum;
-    Uint256 term = fraction;
-    for (Uint256 i = 1; !term.is_zero(); i += 1) {
-        const auto added = checked_add(sum, term);
-        const auto product = checked_mul(term, excess);
-        if (!added || !product) return kAll;
-        sum = *added;
-        term = *product / (fraction * i);
-    }
-    return sum / fraction;
-}
-
 // EIP-4844, EIP-7691; the schedule of the fixture comes first (EIP-7840).
 Expected<Uint256> update_fraction(const json::Value* config, std::string_view fork, Revision revision) {
     const json::Value* schedule = config != nullptr ? config->find("blobSchedule") : nullptr;
@@ -98,24 +84,6 @@ Hash32 hash_of(const std::vector<types::Log>& logs) {
     }
     out.end_list();
     return crypto::keccak256(std::move(out).finish());
-}
-
-// Whether `name`, "tx.nonce_is_max", is one of "TransactionException.NONCE_IS_MAX|...". Names of older fixtures
-// ("TR_NonceHasMaxValue") are none of ours: then any refusal is right.
-bool is_expected(std::string_view name, std::string_view expected) {
-    constexpr std::string_view kPrefix = "TransactionException.";
-    while (true) {
-        const std::size_t end = expected.find('|');
-        std::string_view one = expected.substr(0, end);
-        if (!one.starts_with(kPrefix)) return true;
-        one.remove_prefix(kPrefix.size());
-        std::string ours = "tx.";
-        for (const char letter : one)
-            ours.push_back(letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter);
-        if (ours == name) return true;
-        if (end == std::string_view::npos) return false;
-        expected.remove_prefix(end + 1);
-    }
 }
 
 // What all parts of a test share.
@@ -146,7 +114,7 @@ Status run_part(RunContext& context, const Test& test, Revision revision, std::s
     vm::evm::BlockContext block = test.environment.block;
     if (test.environment.excess_blob_gas) {
         QUERN_TRY(const Uint256 fraction, update_fraction(test.config, fork, revision));
-        block.blob_base_fee = blob_base_fee(*test.environment.excess_blob_gas, fraction);
+        block.blob_base_fee = ethereum::blob_base_fee(*test.environment.excess_blob_gas, fraction);
     }
     state::Overlay overlay(
         test.pre, revision >= Revision::spurious_dragon ? state::EmptyAccounts::removed : state::EmptyAccounts::kept);

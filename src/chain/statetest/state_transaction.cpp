@@ -1,8 +1,7 @@
 #include "chain/statetest/state_transaction.h"
 
-#include "base/rlp.h"
+#include "chain/ethereum/transactions.h"
 #include "chain/statetest/pre_state.h"
-#include "crypto/hash.h"
 #include "crypto/signature.h"
 
 namespace quern::chain::statetest {
@@ -10,8 +9,6 @@ namespace {
 
 using vm::evm::TransactionInput;
 using vm::evm::TransactionType;
-
-constexpr std::uint8_t kAuthorizationMagic = 0x05;  // EIP-7702
 
 Expected<const json::Value*> pick(const json::Value& fields, std::string_view name, std::size_t index) {
     QUERN_TRY(const auto list, fields.get_array(name));
@@ -49,19 +46,6 @@ Expected<std::vector<vm::evm::AccessListItem>> parse_access_list(const json::Val
     return items;
 }
 
-std::optional<vm::evm::Address> signer_of(const vm::evm::SignedAuthorization& authorization, const Uint256& y_parity,
-                                          const Uint256& r, const Uint256& s) {
-    if (!y_parity.fits_u64() || y_parity.low_u64() > 1 || !crypto::is_low_s(s.to_be32())) return std::nullopt;
-    rlp::Writer message;
-    message.begin_list().integer(authorization.chain_id).fixed(authorization.address).integer(authorization.nonce);
-    message.end_list();
-    Bytes signed_bytes = {kAuthorizationMagic};
-    append(signed_bytes, std::move(message).finish());
-    const auto key = crypto::recover(crypto::keccak256(signed_bytes),
-                                     {r.to_be32(), s.to_be32(), static_cast<std::uint8_t>(y_parity.low_u64())});
-    return key ? std::optional(crypto::address20(*key)) : std::nullopt;
-}
-
 Expected<vm::evm::SignedAuthorization> parse_authorization(const json::Value& entry) {
     vm::evm::SignedAuthorization authorization;
     QUERN_TRY(const auto* address, entry.get("address"));
@@ -75,7 +59,7 @@ Expected<vm::evm::SignedAuthorization> parse_authorization(const json::Value& en
     QUERN_CHECK(read_number(entry, entry.find("yParity") != nullptr ? "yParity" : "v", y_parity));
     QUERN_CHECK(read_number(entry, "r", r));
     QUERN_CHECK(read_number(entry, "s", s));
-    authorization.signer = signer_of(authorization, y_parity, r, s);
+    authorization.signer = ethereum::recover_authority(authorization, y_parity, r, s);
     return authorization;
 }
 
